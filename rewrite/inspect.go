@@ -138,7 +138,9 @@ func ofOps(m, copied *onnx.Model, e *earlier.Rewrite) (*Report, error) {
 		s := SiteOf(*w.Record)
 		s.Node, s.ScoresOnly = w.Name(), w.Turned()
 		s.value(w.Now)
-		s.Mask, s.Cache = w.Now.Mask.String(), lower.CacheOfOp(w.Op, s.Cache)
+		if w.Rotary == nil {
+			s.Mask, s.Cache = w.Now.Mask.String(), lower.CacheOfOp(w.Op, s.Cache)
+		}
 		report.Sites = append(report.Sites, s)
 	}
 	report.complete(e)
@@ -182,6 +184,9 @@ func ofRecord(m *onnx.Model, e *earlier.Rewrite) *Report {
 // ofUnrecorded reports ops without a record.
 func (r *Report) ofUnrecorded(e *earlier.Rewrite) error {
 	for layer, n := range e.Ops {
+		if site.IsRotary(n) {
+			continue // it does not say of how many heads
+		}
 		op, err := definition.Read(n)
 		if err != nil {
 			return fmt.Errorf("it cannot be read: %w", err)

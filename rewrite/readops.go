@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -45,6 +46,8 @@ func ReadOps(m *onnx.Model) (ops []Op, kept []Site, err error) {
 		switch {
 		case w == nil:
 			kept = append(kept, unchangedBefore(e, layer))
+		case w.Rotary != nil:
+			kept = append(kept, Site{Layer: layer, Node: w.Node.Name, Op: w.Node.OpType, Scope: w.Scope.Where, Status: Rotation, Reason: "only its rotation is an op (Rotary): " + w.Record.Reason})
 		case w.Scope.Where != "":
 			kept = append(kept, inside(layer, w.Node, w.Scope.Where))
 		default:
@@ -57,6 +60,9 @@ func ReadOps(m *onnx.Model) (ops []Op, kept []Site, err error) {
 // unrecorded returns the ops of a model whose record is missing or does not fit them.
 func unrecorded(m *onnx.Model, e *earlier.Rewrite) (ops []Op, kept []Site, err error) {
 	for layer, n := range e.Ops {
+		if site.IsRotary(n) {
+			continue
+		}
 		if !slices.Contains(m.Graph.Nodes, n) {
 			kept = append(kept, inside(layer, n, "a branch"))
 			continue

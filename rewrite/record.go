@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -32,11 +33,11 @@ func (r *request) record(v values, before map[string]*onnx.ValueInfo) *provenanc
 	for _, e := range v.plan.Sites {
 		s := r.recordedSite(e, siteOf(v.analysis.Sites[e.Layer]))
 		s.Ops, s.PositionIDs = nil, nil
-		if op, node := e.Change.Op(); op != nil && e.Form == "" {
+		if node := e.Change.Node(); node != nil && (e.Form == "" || e.Form == lower.Rotary) {
 			out.OpSpec = max(out.OpSpec, node.Int("spec_version", 0))
-			s.Ops, s.PositionIDs = []string{node.Name}, []string{e.Binding.Positions()}
-			if s.PositionIDs[0] == op.PositionIDs {
-				s.PositionIDs = nil
+			s.Ops = []string{node.Name}
+			if op, _ := e.Change.Op(); op != nil && e.Binding.Positions() != op.PositionIDs {
+				s.PositionIDs = []string{e.Binding.Positions()}
 			}
 		}
 		if s.Proof != nil {
@@ -96,6 +97,9 @@ func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
 
 // computes is what a site computes, for the record, where its nodes do not show it.
 func computes(e *plan.Site) *rope.Attention {
+	if e.Form == lower.Rotary {
+		return nil // the op tells it
+	}
 	encoding := e.Want.Encoding
 	hidden := e.Form != "" && e.Changes() && (encoding.Turning() == 0 || encoding.LengthDependent.Trained > 0) // from a measurement
 	if e.Form.Told() && !hidden {
@@ -174,7 +178,7 @@ func (r *request) recordedEdits(v values) []provenance.Edit {
 		if raised := v.source.raised; raised != nil {
 			add(provenance.Edit{What: "opset", Given: strconv.FormatInt(raised.To, 10)}, e.Layer)
 		}
-		if op, _ := e.Change.Op(); r.opts.Output.NoFallback && op != nil && e.Form == "" {
+		if r.opts.Output.NoFallback && e.Change.Node() != nil && (e.Form == "" || e.Form == lower.Rotary) {
 			add(provenance.Edit{What: "fallback", Given: "none"}, e.Layer)
 		}
 	}

@@ -20,6 +20,7 @@ type Status string
 
 const (
 	Rewritten Status = "rewritten" // verified equal, and replaced
+	Rotation  Status = "rotation"  // its rotation was verified equal, and replaced by the op Rotary; the attention keeps its nodes, with the reason
 	Unchanged Status = "unchanged" // left unchanged, with the reason
 )
 
@@ -46,6 +47,7 @@ const (
 	Inlined  Form = Form(lower.Inlined)  // the fallback's nodes, in the graph
 
 	GroupQuery Form = Form(lower.GroupQuery) // ONNX Runtime's op GroupQueryAttention
+	Rotary     Form = Form(lower.Rotary)     // the op Rotary before the model's own attention
 )
 
 //go:generate go run ../cmd/dev/gendocs -report -o ../docs/report.schema.json
@@ -118,8 +120,8 @@ type Site struct {
 	// show them to float32 accuracy and no closed form explained them; 0 otherwise.
 	Unknown float64 `json:"frequencies_known_to,omitempty"`
 
-	// RotationOnly says that only the constants of the rotation were changed (PlainONNX),
-	// because the rest could not be measured, for Reason.
+	// RotationOnly says that only the rotation was changed, because the rest could not be measured, for Reason:
+	// its constants (PlainONNX), or the op Rotary took its place (Status Rotation).
 	RotationOnly bool `json:"rotation_only,omitempty"`
 
 	// ScoresOnly says that the rotation could not be measured, for Reason: the model's own
@@ -138,7 +140,7 @@ type Site struct {
 
 	Cache  string `json:"cache"` // "none", "growing", "length-tracked" (each row has a length) or "fixed"
 	Status Status `json:"status"`
-	Kind   Kind   `json:"kind,omitempty"` // by which rule it is unchanged; empty if it is rewritten
+	Kind   Kind   `json:"kind,omitempty"` // by which rule it, or its attention, is unchanged; empty if it is rewritten
 	Reason string `json:"reason"`         // why it is unchanged, or why only its rotation or scores are known
 	Proof  *Proof `json:"verification"`
 
@@ -169,10 +171,16 @@ type Proof = provenance.Proof
 // Rewritten counts the layers that were rewritten.
 func (r *Report) Rewritten() int { return r.count(func(s Site) bool { return s.Status == Rewritten }) }
 
+// Rotations counts the layers of which only the rotation was replaced (Status Rotation).
+func (r *Report) Rotations() int { return r.count(func(s Site) bool { return s.Status == Rotation }) }
+
+// Replaced counts the layers that were rewritten, as a whole or their rotation alone.
+func (r *Report) Replaced() int { return r.Rewritten() + r.Rotations() }
+
 // Unproven counts the layers that could not be rewritten as asked for.
 func (r *Report) Unproven() int { return r.count(Site.unproven) }
 
-func (s Site) unproven() bool { return s.Status == Unchanged && s.Kind != NotAskedFor }
+func (s Site) unproven() bool { return s.Status != Rewritten && s.Kind != NotAskedFor }
 
 // partial is the error for layers that were asked for and could not be rewritten;
 // nil if there are none.
@@ -257,8 +265,11 @@ func siteOf(of analysis.Site) Site {
 		s.ScoresOnly = s.ScoresOnly && of.Unchanged != analysis.PaddingRead
 	}
 	s.Node, s.Scope, s.Layer, s.Op, s.Status, s.Proof, s.Reason = of.Node, of.Scope, of.Layer, of.Op, Rewritten, of.Proof, of.Reason
-	if of.Unchanged != "" {
+	switch {
+	case of.Unchanged != "":
 		s.Status, s.Kind = Unchanged, Kind(of.Unchanged)
+	case of.Whole != "":
+		s.Status, s.Kind = Rotation, Kind(of.Whole)
 	}
 	return s
 }
@@ -305,6 +316,9 @@ func SiteOf(r provenance.Site) Site {
 	s := Site{Scope: r.Scope, Op: r.Op, Status: Rewritten, Proof: r.Proof, AfterRotation: r.AfterRotation, Positions: r.Positions, Unknown: r.Unknown,
 		RotationOnly: r.RotationOnly, Reason: r.Reason, Form: Form(r.Form), Cache: reportedCache(r.Cache), Mask: r.Original.Mask.String()}
 	s.value(r.Original)
+	if s.Form == Rotary {
+		s.Status, s.Kind, s.Mask = Rotation, LeftBefore, ""
+	}
 	return s
 }
 

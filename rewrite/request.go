@@ -215,11 +215,13 @@ func cacheOf(d provenance.Edit) (capacity int64, input, typ string) {
 
 // analysis says which sites the target can use.
 func (r *request) analysis() analysis.Options {
-	onlyMasks := r.methods.OnlyMasks()
+	onlyMasks, all := r.methods.OnlyMasks(), r.methods.All()
+	onlyScalings := !slices.ContainsFunc(all, func(s rope.Spec) bool { return s.Axis != rope.ScalingAxis })
 	return analysis.Options{
 		Layers: r.opts.Layers, OnlyMasks: onlyMasks, KeepsAttention: r.target.Keeps,
-		ScoresAlone: !r.target.Keeps && !r.opts.Cache.Raw && (len(r.methods.All()) == 0 || onlyMasks),
-		DumpSites:   r.opts.DumpSites, Progress: r.opts.Progress,
+		ScoresAlone:   !r.target.Keeps && !r.opts.Cache.Raw && (len(all) == 0 || onlyMasks),
+		RotationAlone: r.target.Rotary && onlyScalings && !r.opts.Cache.Raw && r.features.LeaveAttention(),
+		DumpSites:     r.opts.DumpSites, Progress: r.opts.Progress,
 	}
 }
 

@@ -21,7 +21,7 @@ func machine(o rewrite.Options) rewrite.Options {
 func again(r *provenance.Record, o rewrite.Options) (rewrite.Options, error) {
 	o.Context.Length = r.Configuration.Context
 	o.Target = rewrite.Target(r.Target)
-	o.AllowUnchanged = len(r.Kept) > 0
+	o.AllowUnchanged = len(r.Kept) > 0 || slices.ContainsFunc(r.Sites, func(s provenance.Site) bool { return rewrite.Form(s.Form) == rewrite.Rotary })
 	if o.AllowUnchanged {
 		var layers []int
 		for _, s := range r.Sites {

@@ -134,8 +134,11 @@ func inspection(w *cli.Writer, report *rewrite.Report) {
 			continue
 		}
 		e := s.Attention.Encoding
-		line := fmt.Sprintf("  %d frequencies from %.6g down to %.6g, gain %.6g, score scale %.6g",
-			len(e.Frequencies), slices.Max(e.Frequencies), slices.Min(e.Frequencies), e.EffectiveGain(), s.Attention.EffectiveScale())
+		line := fmt.Sprintf("  %d frequencies from %.6g down to %.6g, gain %.6g",
+			len(e.Frequencies), slices.Max(e.Frequencies), slices.Min(e.Frequencies), e.EffectiveGain())
+		if !s.RotationOnly {
+			line += fmt.Sprintf(", score scale %.6g", s.Attention.EffectiveScale())
+		}
 		line = strings.Join(append([]string{line}, s.Attention.DescribePositions()...), ", ")
 		if line = cli.Wrap(line, "    "); !slices.Contains(shown, line) {
 			shown = append(shown, line)
@@ -147,7 +150,7 @@ func inspection(w *cli.Writer, report *rewrite.Report) {
 		fallback(w, report.Fallback)
 	}
 	if report.Record == nil {
-		if !report.Again && report.Rewritten() > 0 {
+		if !report.Again && report.Replaced() > 0 {
 			w.Line("rope-rewrite methods lists what can be done.")
 		}
 		return

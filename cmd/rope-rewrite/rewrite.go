@@ -128,7 +128,7 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 	if r.context > 0 && len(opts.Edits)+len(opts.LayerEdits) == 0 && opts.Target.Name() != rewrite.Contrib { // whose tables depend on it
 		report.Warnings = append(report.Warnings, "--context has no effect without a method ("+cli.MethodFlags()+")")
 	}
-	if !partial && !r.dryRun && report.Rewritten() > 0 {
+	if !partial && !r.dryRun && report.Replaced() > 0 {
 		opts := onnx.SaveOptions{Force: r.force, Link: r.weights.Link, Placed: func(file onnx.PlacedFile) { report.Weights = append(report.Weights, file) }}
 		if err := cli.Save(model, output, opts, progress, ctx.Err); err != nil {
 			return err

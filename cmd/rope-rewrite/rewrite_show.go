@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -33,15 +34,18 @@ func (r *rewriteCommand) summary(w *cli.Writer, report *rewrite.Report) {
 		cli.Placed(w, report.Weights)
 	case r.dryRun:
 		w.Line("Dry run: nothing written.")
-	case report.Rewritten() == 0:
+	case report.Replaced() == 0:
 		w.Line("Nothing written.")
 	default:
 		w.Line("Nothing written: some layers are not verified; --allow-partial writes anyway.")
 	}
-	if len(report.Edits) == 0 && report.Rewritten() > 0 {
+	if len(report.Edits) == 0 && report.Replaced() > 0 {
 		flags := cli.MethodFlags()
 		if slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.ScoresOnly }) {
 			flags = "--" + rope.MaskAxis.String()
+		}
+		if report.Rewritten() == 0 {
+			flags = "--" + rope.ScalingAxis.String()
 		}
 		w.Line("%s", cli.Wrap("The model's output is unchanged. Change it with "+flags+"; rope-rewrite methods lists them.", ""))
 	}
@@ -71,11 +75,13 @@ func forms(w *cli.Writer, report *rewrite.Report) {
 			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s still use the model's own nodes; methods change only constants and masks there.", where), ""))
 		case rewrite.Inlined:
 			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are inlined in standard ONNX operators: %s.", where, k.reason), ""))
+		case rewrite.Rotary:
+			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s have the op %s in place of their rotation; the attention keeps the model's own nodes.", where, customop.RotarySpec.Name), ""))
 		case rewrite.GroupQuery:
 			w.Line("%s", cli.Wrap(fmt.Sprintf("Layers %s are written as com.microsoft.GroupQueryAttention.", where), ""))
 		}
 	}
-	if keys != nil {
+	if cli.Replaced(report) {
 		w.Line("The model needs no op library.")
 	}
 }

@@ -10,10 +10,10 @@ import (
 
 // words are the values of texts that programs may decide by.
 var words = map[reflect.Type][]string{
-	reflect.TypeFor[rewrite.Status](): {string(rewrite.Rewritten), string(rewrite.Unchanged)},
+	reflect.TypeFor[rewrite.Status](): {string(rewrite.Rewritten), string(rewrite.Rotation), string(rewrite.Unchanged)},
 	reflect.TypeFor[rewrite.Kind](): {string(rewrite.NotDelimited), string(rewrite.SharesCache), string(rewrite.NotMeasured), string(rewrite.NotVerified),
 		string(rewrite.NotRotary), string(rewrite.NotAskedFor), string(rewrite.CrossAlone), string(rewrite.PaddingRead), string(rewrite.LeftBefore)},
-	reflect.TypeFor[rewrite.Form](): {string(rewrite.OwnNodes), string(rewrite.Inlined), string(rewrite.GroupQuery)},
+	reflect.TypeFor[rewrite.Form](): {string(rewrite.OwnNodes), string(rewrite.Inlined), string(rewrite.GroupQuery), string(rewrite.Rotary)},
 }
 
 // reportSchema returns the JSON Schema of the report that --json prints. Records are described in

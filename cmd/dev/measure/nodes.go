@@ -172,7 +172,7 @@ func (r *outcome) rewrite(path string) error {
 	report, err := rewrite.Rewrite(context.Background(), m, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: []string{self}}})
 	r.Sites, r.Rewritten = len(report.Sites), report.Rewritten()
 	for _, s := range report.Sites {
-		if s.Status == rewrite.Unchanged && r.Reason == "" {
+		if s.Status != rewrite.Rewritten && r.Reason == "" {
 			r.Reason = s.Reason
 		}
 	}

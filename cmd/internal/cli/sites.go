@@ -5,20 +5,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// Replaced reports whether attention layers are written in other nodes than the op.
+// Replaced reports whether attention layers are written in other nodes than the project's ops.
 func Replaced(report *rewrite.Report) bool {
-	return slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Form != "" })
+	return slices.ContainsFunc(report.Sites, func(s rewrite.Site) bool { return s.Form != "" && s.Form != rewrite.Rotary })
 }
 
 // Sites prints the attention layers, runs of equal ones together.
 func Sites(w *Writer, report *rewrite.Report) {
-	verified := 0
+	verified, rotations := 0, report.Rotations()
 	worst, original, cases := 0.0, 0.0, 0
 	frequencies, originals := 0.0, 0.0 // relative errors of frequencies that the graph computes in each call
 	for _, s := range report.Sites {
@@ -28,6 +29,7 @@ func Sites(w *Writer, report *rewrite.Report) {
 			frequencies, originals = max(frequencies, s.Proof.FrequencyError), max(originals, s.Proof.OriginalFrequencyError)
 		}
 	}
+	verified -= rotations
 	switch {
 	case report.Again && report.Record != nil && Replaced(report):
 		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers were verified equal when rope-rewrite %s rewrote them, in other nodes than the op.", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
@@ -37,6 +39,9 @@ func Sites(w *Writer, report *rewrite.Report) {
 		w.Line("%s", Wrap(fmt.Sprintf("%s: %d attention layers already have the op.", report.Model, len(report.Sites)), "  "))
 	default:
 		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers verified equal.", report.Model, verified, len(report.Sites)), "  "))
+	}
+	if rotations > 0 {
+		w.Line("%s", Wrap(fmt.Sprintf("The rotation alone was verified equal in %d.", rotations), "  "))
 	}
 	var lines []string
 	for i := 0; i < len(report.Sites); {
@@ -150,6 +155,9 @@ func DescribeSite(s rewrite.Site) string {
 		text += ", positions computed by the graph, not by index"
 	}
 	if s.RotationOnly {
+		if s.Form == rewrite.Rotary || s.Status == rewrite.Rotation {
+			return text + "; only its rotation is replaced, by the op " + customop.RotarySpec.Name + ": " + s.Reason
+		}
 		return text + "; only its rotation is rewritten: " + s.Reason
 	}
 	cache := s.Cache

@@ -147,7 +147,7 @@ func (f *Folder) rewriteModel(ctx context.Context, s source, opts rewrite.Option
 	case err != nil:
 		return errors.Join(err, model.Close())
 	}
-	if report.Rewritten() == 0 {
+	if report.Replaced() == 0 {
 		return model.Close()
 	}
 	f.add(File{Path: s.path, What: Rewritten, Report: report}, line{model: model})

@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -51,11 +52,15 @@ type Site struct {
 	Written   *earlier.Op        // the op of an earlier rewrite that it is; nil for most
 
 	Unchanged Kind
+	Whole     Kind   // by which rule the attention keeps its nodes where its rotation alone can be rewritten; "" for others
 	Reason    string // why it is unchanged, or why only its rotation or scores are known
 }
 
-// Unproven reports whether a site was asked for and cannot be rewritten.
-func (s Site) Unproven() bool { return s.Unchanged != "" && s.Unchanged != NotAsked }
+// KeepRotation leaves a site unchanged of which only the rotation could be rewritten.
+func (s *Site) KeepRotation(why error) {
+	s.leave(s.Whole, fmt.Sprintf("%s; its rotation alone cannot be rewritten either: %v", s.Reason, why))
+	s.Whole, s.Attention = "", nil
+}
 
 // leave marks a site as unchanged.
 func (s *Site) leave(kind Kind, reason string) { s.Unchanged, s.Proof, s.Reason = kind, nil, reason }
@@ -122,7 +127,11 @@ func OfEarlier(m *onnx.Model, e *earlier.Rewrite) (*Analysis, error) {
 			continue
 		}
 		f := w.Attention()
-		a.Sites = append(a.Sites, Site{Node: w.Name(), Scope: w.Record.Scope, Op: w.Record.Op, Attention: &f, Proof: w.Record.Proof, Written: w, Reason: w.Record.Reason})
+		s := Site{Node: w.Name(), Scope: w.Record.Scope, Op: w.Record.Op, Attention: &f, Proof: w.Record.Proof, Written: w, Reason: w.Record.Reason}
+		if w.Rotary != nil {
+			s.Whole = Earlier
+		}
+		a.Sites = append(a.Sites, s)
 	}
 	a.number()
 	return a, nil

@@ -18,12 +18,13 @@ type Options struct {
 	OnlyMasks      bool           // only masks will be changed: non-rotary attention is accepted too
 	KeepsAttention bool           // the model's own nodes may stay: a measured rotation is enough
 	ScoresAlone    bool           // no rotation will be changed: measured scores are enough
+	RotationAlone  bool           // no more than rotations will be changed: one that is proven without its attention is enough
 	DumpSites      string         // folder for sites that are delimited and cannot be measured; "" writes none
 	Progress       func(string)   // may be nil
 }
 
-// rotationAlone reports whether a measured rotation is enough.
-func (o Options) rotationAlone() bool { return o.KeepsAttention && !o.OnlyMasks }
+// rotationMeasured reports whether a rotation is enough that is measured and not proven.
+func (o Options) rotationMeasured() bool { return o.KeepsAttention && !o.OnlyMasks }
 
 // Found is a model whose sites are delimited.
 type Found struct {

@@ -110,9 +110,10 @@ func (s *Site) placed() bool {
 	return s.Attention.Measured.Placed() || s.Attention.Measured.Turned
 }
 
-// crossBesidePlaced leaves cross-attention unchanged in a model without another site that is rewritten.
+// crossBesidePlaced leaves cross-attention unchanged in a model without another site that is rewritten as
+// a whole.
 func (m *measurer) crossBesidePlaced(measured []*Site) {
-	if slices.ContainsFunc(measured, (*Site).placed) {
+	if slices.ContainsFunc(measured, func(s *Site) bool { return s.placed() && s.Whole == "" }) {
 		return
 	}
 	for _, s := range measured {
@@ -132,8 +133,11 @@ func (m *measurer) scope(ctx context.Context, eng engine.Engine, found []delimit
 		if m.opts.ScoresAlone {
 			values = append(values, d.site.TurnedValues()...)
 		}
-		if m.opts.rotationAlone() {
+		if m.opts.rotationMeasured() {
 			values = append(values, d.site.UnroundedValues()...)
+		}
+		if m.opts.RotationAlone {
+			values = append(values, d.site.RotationValues()...)
 		}
 		sites = append(sites, d.site)
 	}

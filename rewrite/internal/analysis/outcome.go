@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -46,14 +47,19 @@ func (m *measurer) sites(ctx context.Context, l *eval.Evaluator, found []delimit
 		if err != nil {
 			return err
 		}
-		if o.err != nil && m.opts.rotationAlone() && !s.Crosses {
-			if s, o, err = m.rotationAlone(ctx, l, s, key, o, shared); err != nil {
+		if o.err != nil && m.opts.rotationMeasured() && !s.Crosses {
+			if s, o, err = m.rotationMeasured(ctx, l, s, key, o, shared); err != nil {
 				return err
 			}
 		}
 		measured := m.note(d.index, s, o, seen[key])
 		if measured == nil && m.opts.ScoresAlone && o.rotates() {
 			if s, measured, err = m.scoresAlone(ctx, l, d.index, s, shared); err != nil {
+				return err
+			}
+		}
+		if measured == nil && m.opts.RotationAlone {
+			if s, measured, err = m.rotationAlone(ctx, l, d.index, s, shared); err != nil {
 				return err
 			}
 		}
@@ -99,9 +105,9 @@ func (o outcome) holdsIn(g *graph.Graph) bool {
 	return o.graph == g || o.measured == nil || o.measured.Computed == nil
 }
 
-// rotationAlone completes the outcome of a site that cannot be measured as a whole with what is
+// rotationMeasured completes the outcome of a site that cannot be measured as a whole with what is
 // measured of its rotation alone, and returns the site of which that is.
-func (m *measurer) rotationAlone(ctx context.Context, l *eval.Evaluator, s *site.Sized, key [32]byte, o outcome, shared map[string][32]byte) (*site.Sized, outcome, error) {
+func (m *measurer) rotationMeasured(ctx context.Context, l *eval.Evaluator, s *site.Sized, key [32]byte, o outcome, shared map[string][32]byte) (*site.Sized, outcome, error) {
 	if u := s.Unrounded(); u != nil { // whose rotation the key of s says nothing of
 		s, key = u, u.Hash(l.Graph, l.Table, shared)
 		if known, done := m.outcomes[key]; done {
@@ -134,6 +140,27 @@ func (m *measurer) scoresAlone(ctx context.Context, l *eval.Evaluator, index int
 	}
 	m.Sites[index].Proof, m.Sites[index].Unchanged = half.proof, "" // the reason stays: why the rotation is left to the model's own nodes
 	return turned, half.measured, nil
+}
+
+// rotationAlone measures and proves the rotation of a site without its attention, and returns the
+// rotation as a site; the measurement is nil if that fails too. A rotation that an earlier site has is
+// left to that one.
+func (m *measurer) rotationAlone(ctx context.Context, l *eval.Evaluator, index int, s *site.Sized, shared map[string][32]byte) (*site.Sized, *measure.Measured, error) {
+	rotation := s.Rotation()
+	if rotation == nil || slices.ContainsFunc(m.Sites[:index], func(of Site) bool { return of.Whole != "" && of.rotates(rotation.Results()) }) {
+		return s, nil, nil
+	}
+	o, err := m.outcome(ctx, l, rotation, rotation.Hash(l.Graph, l.Table, shared), func() { m.say("verifying the rotation of attention layer %d", index+1) })
+	if err != nil || o.err != nil {
+		return s, nil, err
+	}
+	m.Sites[index].Proof, m.Sites[index].Whole, m.Sites[index].Unchanged = o.proof, m.Sites[index].Unchanged, "" // the reason stays: why the attention keeps its nodes
+	return rotation, o.measured, nil
+}
+
+// rotates reports whether a site gives one of these values.
+func (s Site) rotates(values []string) bool {
+	return slices.ContainsFunc(s.Attention.Site.Results(), func(v string) bool { return slices.Contains(values, v) })
 }
 
 // rotates reports whether a site may be rewritten without knowing its rotation: only the rotation
@@ -171,7 +198,7 @@ func (m *measurer) note(index int, s *site.Sized, o outcome, seen bool) *measure
 		site.Reason = "as in an earlier layer of the same structure, " + site.Reason
 	}
 	switch {
-	case !m.opts.rotationAlone(), s.Crosses:
+	case !m.opts.rotationMeasured(), s.Crosses:
 	case o.notTurned != nil && o.notTurned.Error() == refusal.Error(): // which is said
 	case o.notTurned != nil:
 		site.Reason += fmt.Sprintf("; its rotation alone cannot be changed either: %v", o.notTurned)

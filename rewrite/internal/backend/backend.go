@@ -21,6 +21,9 @@ type Target struct {
 	// of a site can be measured, and the output for padded tokens is unchanged.
 	Keeps bool
 
+	// Rotary says that a rotation alone can be replaced, where the attention as a whole is not proven.
+	Rotary bool
+
 	// Angles is how angles are rounded if the caller does not say it.
 	Angles string
 
@@ -64,7 +67,7 @@ type Written struct {
 // targets lists the targets, the default one first. A new target is one line here.
 func targets() []Target {
 	return []Target{
-		{Name: "ops", Angles: plan.ScaledAngles, Backend: &ops{}},
+		{Name: "ops", Rotary: true, Angles: plan.ScaledAngles, Backend: &ops{}},
 		{Name: "onnx", Angles: plan.OriginalAngles, Keeps: true, Backend: &plain{}},
 		{Name: "contrib", Angles: plan.ScaledAngles, Backend: &contribOp{}},
 	}

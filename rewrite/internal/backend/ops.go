@@ -38,6 +38,9 @@ func (*ops) Form(_ context.Context, j Job) error {
 
 // bind binds a site to the op that it becomes.
 func bind(s *plan.Site) (err error) {
+	if s.Measured.Rotated != nil {
+		s.Form = lower.Rotary
+	}
 	if s.Written != nil {
 		s.Binding = s.Written.Binding(s.Measured.Mask)
 	} else if s.Binding, err = lower.Bind(s.Site, s.Measured); err != nil {

@@ -15,7 +15,7 @@ import (
 // Rewrite is what an earlier rewrite left in a model.
 type Rewrite struct {
 	Record *provenance.Record // nil where the model has none
-	Ops    []*onnx.Node       // of the op, in the order of the graphs
+	Ops    []*onnx.Node       // of the op, in the order of the graphs; of Rotary those that the record names
 }
 
 // Read returns what an earlier rewrite left in m, nil where there was none.
@@ -36,7 +36,24 @@ func Read(m *onnx.Model) (*Rewrite, error) {
 		return nil, err
 	}
 	e.Record = record
+	named := e.names()
+	for n := range m.Graph.AllNodes() {
+		if site.IsRotary(n) && named[n.Name] { // another program may have put others there
+			e.Ops = append(e.Ops, n)
+		}
+	}
 	return e, nil
+}
+
+// names are those of the nodes that the record describes.
+func (e *Rewrite) names() map[string]bool {
+	names := map[string]bool{}
+	for _, s := range e.Record.Sites {
+		for _, name := range s.Ops {
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // Usable refuses a model from whose record a rewrite cannot start.

@@ -18,8 +18,9 @@ import (
 type Op struct {
 	Node      *onnx.Node
 	Scope     *site.Scope
-	Op        customop.RotaryAttention
-	Now       rope.Attention // what the op computes now
+	Op        customop.RotaryAttention // the zero value where it is Rotary
+	Rotary    *customop.Rotary         // of a rotation without its attention; nil for most
+	Now       rope.Attention           // what the op computes now
 	Record    *provenance.Site
 	Layer     int
 	place     int    // in the lists of the record's site
@@ -37,7 +38,7 @@ func (e *Rewrite) OpsByLayer(m *onnx.Model) ([]*Op, error) {
 	ops, scopeOf := map[place]*onnx.Node{}, map[place]*site.Scope{}
 	for _, s := range scopes {
 		for _, n := range s.Graph.Nodes {
-			if site.IsOp(n) {
+			if site.IsOp(n) || site.IsRotary(n) {
 				ops[place{s.Where, n.Name}], scopeOf[place{s.Where, n.Name}] = n, s
 			}
 		}
@@ -51,13 +52,9 @@ func (e *Rewrite) OpsByLayer(m *onnx.Model) ([]*Op, error) {
 				return nil, fmt.Errorf("the model's record names the node %q, which the model does not have: another program changed it; start from the original file", name)
 			}
 			w := &Op{Node: ops[at], Scope: scopeOf[at], Record: s, place: k, Layer: s.Layers[k]}
-			if w.Op, err = definition.Read(w.Node); err != nil {
+			if err := w.read(); err != nil {
 				return nil, err
 			}
-			if w.Now, err = lower.Value(w.Op, s.Original); err != nil {
-				return nil, fmt.Errorf("layer %d: %w; start from the original file", w.Layer, err)
-			}
-			w.positions = w.Op.PositionIDs
 			if s.PositionIDs != nil {
 				w.positions = s.PositionIDs[k]
 			}
@@ -67,9 +64,30 @@ func (e *Rewrite) OpsByLayer(m *onnx.Model) ([]*Op, error) {
 	return list, nil
 }
 
+// read reads the node, and what it computes now.
+func (w *Op) read() (err error) {
+	if site.IsRotary(w.Node) {
+		r, err := definition.ReadRotary(w.Node)
+		if err != nil {
+			return err
+		}
+		w.Rotary, w.positions, w.Now = &r, r.PositionIDs, w.Record.Original
+		w.Now.Encoding = lower.EncodingOf(r, w.Record.Original.Encoding.Precision)
+		return nil
+	}
+	if w.Op, err = definition.Read(w.Node); err != nil {
+		return err
+	}
+	if w.Now, err = lower.Value(w.Op, w.Record.Original); err != nil {
+		return fmt.Errorf("layer %d: %w; start from the original file", w.Layer, err)
+	}
+	w.positions = w.Op.PositionIDs
+	return nil
+}
+
 // Turned reports whether the model's own nodes rotate the query and key that the op reads.
 func (w *Op) Turned() bool {
-	return len(w.Op.Frequencies) == 0 && w.Op.Cross == 0 && site.RotatedBefore(w.Scope.View, []string{w.Op.Query, w.Op.Key}) != nil
+	return w.Rotary == nil && len(w.Op.Frequencies) == 0 && w.Op.Cross == 0 && site.RotatedBefore(w.Scope.View, []string{w.Op.Query, w.Op.Key}) != nil
 }
 
 // Name returns the name of the core that the op replaced.
@@ -79,6 +97,12 @@ func (w *Op) Name() string { return w.Record.Nodes[w.place] }
 func (w *Op) Attention() measure.Attention {
 	view := w.Scope.View
 	original := w.Record.Original
+	if r := w.Rotary; r != nil {
+		return measure.Attention{Index: w.Layer, Scope: w.Scope, Site: site.WrittenRotary(view, w.Node, r.RotatedQuery), Measured: &measure.Measured{
+			Computed: w.computed(), Attention: original, Layouts: &site.Layouts{}, Position: view.Inputs[w.positions],
+			RotationOnly: true, Rotated: &measure.Rotated{Query: 1, Key: 1},
+		}}
+	}
 	original.QueryFactors, original.KeyFactors = w.Now.QueryFactors, w.Now.KeyFactors // the record has none
 	return measure.Attention{Index: w.Layer, Scope: w.Scope, Site: site.Written(view, w.Node, w.Op, w.Record.Normed), Measured: &measure.Measured{
 		Computed:  w.computed(),
@@ -105,6 +129,9 @@ func (w *Op) computed() *positions.Computed {
 
 // Binding returns what the op is lowered with once more.
 func (w *Op) Binding(mask *onnx.ValueInfo) lower.Binding {
+	if w.Rotary != nil {
+		return lower.WrittenRotary(w.Node, *w.Rotary)
+	}
 	b := lower.Written(w.Node, w.Op, w.positions, mask, w.Record.Latent, w.Record.Cache == lower.FixedCache, w.Record.Original.Encoding.LengthDependent)
 	b.Computed = w.computed()
 	return b

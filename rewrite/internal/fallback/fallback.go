@@ -90,6 +90,32 @@ func proveAll(ctx context.Context, m *onnx.Model, sites []*plan.Site, functions 
 		}
 		worst = max(worst, off)
 	}
+	off, err := proveRotations(ctx, m, sites, of, engine)
+	return max(worst, off), err
+}
+
+// proveRotations proves the functions for the ops Rotary of a plan, once for ops that differ in names alone.
+func proveRotations(ctx context.Context, m *onnx.Model, sites []*plan.Site, functions map[string]*onnx.Function, engine *sharedengine.Engine) (worst float64, _ error) {
+	seen := map[string]bool{}
+	for _, s := range sites {
+		op := s.Change.Rotary()
+		if op == nil {
+			continue
+		}
+		of := rotation{Rotary: *op, node: s.Change.Node(), heads: [2]int{s.Want.Heads, s.Want.KVHeads}, headSize: s.Want.HeadSize}
+		if seen[of.description()] {
+			continue
+		}
+		seen[of.description()] = true
+		if err := definition.Serves(m.Opset(""), s.Scope.View.Element(s.Site.Query.Boundary)); err != nil {
+			return 0, err
+		}
+		off, err := of.proven(ctx, engine, functions[of.node.OpType], m.Opset(""))
+		if err != nil {
+			return 0, fmt.Errorf("the fallback of its rotation could not be verified (layer %d): %w", s.Layer, err)
+		}
+		worst = max(worst, off)
+	}
 	return worst, nil
 }
 
@@ -125,9 +151,7 @@ func (o Op) description() string {
 	op := o.RotaryAttention
 	for _, v := range []*string{&op.Query, &op.Key, &op.Value, &op.PastKey, &op.PastValue, &op.PositionIDs, &op.AttentionMask, &op.AttentionBias,
 		&op.CacheLength, &op.DocumentIDs, &op.SinkLogits, &op.BiasBeforeSoftcap, &op.TotalLength, &op.Output, &op.PresentKey, &op.PresentValue, &op.LogSumExp} {
-		if *v != "" {
-			*v = "given"
-		}
+		*v = given(*v)
 	}
 	return fmt.Sprintf("%s %d %+v", o.Node.OpType, o.HeadSize, op)
 }

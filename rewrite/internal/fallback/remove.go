@@ -28,7 +28,7 @@ func Remove(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine) err
 	}
 	names := map[*onnx.Node]string{}
 	for n := range m.Graph.AllNodes() {
-		if site.IsOp(n) {
+		if n.Domain == customop.Domain {
 			names[n] = n.OpType
 		}
 	}
@@ -45,11 +45,6 @@ func Remove(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine) err
 	for _, f := range carried {
 		if !usual[definition.Text(f)] { // a text has the name too
 			foreign[f.Name] = f
-		}
-	}
-	for _, name := range customop.RotarySpec.OpTypes() {
-		if foreign[name] != nil { // of an op that is not verified here
-			return fmt.Errorf("%w (%s), which is not the one that this version writes; start from the original file", ErrForeign, name)
 		}
 	}
 	seen := map[string]bool{}
@@ -78,10 +73,16 @@ func Agree(ctx context.Context, m *onnx.Model, functions []*onnx.Function, engin
 	for _, f := range functions {
 		called := false
 		for n := range m.Graph.AllNodes() {
-			if !site.IsOp(n) || n.OpType != f.Name {
+			if n.Domain != customop.Domain || n.OpType != f.Name {
 				continue
 			}
 			called = true
+			if site.IsRotary(n) {
+				if err := agreeRotation(ctx, m, n, f, engine, seen); err != nil {
+					return fmt.Errorf("%s (node %q): %w", f.Name, n.Name, err)
+				}
+				continue
+			}
 			op, err := opOf(n, f)
 			if err != nil {
 				return err
@@ -121,6 +122,9 @@ func opOf(n *onnx.Node, f *onnx.Function) (Op, error) {
 
 // provenForeign proves a function that another program wrote, once for all ops alike.
 func provenForeign(ctx context.Context, m *onnx.Model, n *onnx.Node, f *onnx.Function, engine *sharedengine.Engine, seen map[string]bool) error {
+	if site.IsRotary(n) {
+		return agreeRotation(ctx, m, n, f, engine, seen)
+	}
 	op, err := opOf(n, f)
 	if err != nil {
 		return err
@@ -128,6 +132,19 @@ func provenForeign(ctx context.Context, m *onnx.Model, n *onnx.Node, f *onnx.Fun
 	if key := op.description(); !seen[key] {
 		seen[key] = true
 		_, err = proven(ctx, engine, op, f, m.Opset(""))
+	}
+	return err
+}
+
+// agreeRotation proves a function of the op Rotary, once for all ops alike.
+func agreeRotation(ctx context.Context, m *onnx.Model, n *onnx.Node, f *onnx.Function, engine *sharedengine.Engine, seen map[string]bool) error {
+	of, err := rotationOf(n, f)
+	if err != nil {
+		return err
+	}
+	if key := of.description(); !seen[key] {
+		seen[key] = true
+		_, err = of.proven(ctx, engine, f, m.Opset(""))
 	}
 	return err
 }

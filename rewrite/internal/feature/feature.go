@@ -22,6 +22,11 @@ type Asked struct {
 	LogitsPlaces  string     // name of an int64 input [batch] that says of which tokens the logits are; "" leaves all
 }
 
+// LeaveAttention reports whether nothing is asked for that changes masks or caches.
+func (a Asked) LeaveAttention() bool {
+	return a.Documents == "" && a.Separator == nil && a.FixedCapacity == 0 && a.CacheType == ""
+}
+
 // Check refuses what the model cannot be given, before anything of it is run. frees says which inputs
 // of the model will be taken out first, and opset is the version of the standard operators that it will have.
 func (a Asked) Check(m *onnx.Model, frees func(string) bool, opset int64) error {

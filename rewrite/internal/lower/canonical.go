@@ -138,23 +138,23 @@ type tail struct {
 	nodes []*onnx.Node
 }
 
-// restore brings the op's output [batch, heads, length, channels] to the layout that the
-// model's own output has.
-func restore(b *ir.Builder, output string, ly dim.Layout) tail {
+// restore brings an output of the op [batch, heads, length, channels] to the layout that the
+// model's own value has. part is for the names of new nodes.
+func restore(b *ir.Builder, output string, ly dim.Layout, part string) tail {
 	if ly.Canonical() {
 		return tail{from: output}
 	}
 	inner := &ir.Builder{Stem: b.Stem}
-	from := b.Value("output")
+	from := b.Value(part)
 	switch {
 	case ly.Is(dim.BatchHeadAxis, dim.RowAxis, dim.ChannelAxis):
-		dims := inner.AddAs("output_dims", "Shape", []string{from})
-		rest := inner.AddAs("output_rest", "Slice", []string{dims, inner.Constant("output_from", 2), inner.Constant("output_to", 4)})
-		shape := inner.AddAs("output_shape", "Concat", []string{inner.Constant("output_front", -1), rest}, onnx.IntAttr("axis", 0))
+		dims := inner.AddAs(part+"_dims", "Shape", []string{from})
+		rest := inner.AddAs(part+"_rest", "Slice", []string{dims, inner.Constant(part+"_from", 2), inner.Constant(part+"_to", 4)})
+		shape := inner.AddAs(part+"_shape", "Concat", []string{inner.Constant(part+"_front", -1), rest}, onnx.IntAttr("axis", 0))
 		inner.AddTo(output, "Reshape", []string{from, shape})
 	case ly.Is(dim.BatchAxis, dim.RowAxis, dim.MergedAxis):
-		swapped := inner.AddAs("output_rows", "Transpose", []string{from}, onnx.IntsAttr("perm", 0, 2, 1, 3))
-		inner.AddTo(output, "Reshape", []string{swapped, inner.Constant("output_shape", 0, 0, -1)})
+		swapped := inner.AddAs(part+"_rows", "Transpose", []string{from}, onnx.IntsAttr("perm", 0, 2, 1, 3))
+		inner.AddTo(output, "Reshape", []string{swapped, inner.Constant(part+"_shape", 0, 0, -1)})
 	default:
 		perm := make([]int64, 4)
 		place := map[dim.Axis]int64{dim.BatchAxis: 0, dim.HeadAxis: 1, dim.RowAxis: 2, dim.ChannelAxis: 3}

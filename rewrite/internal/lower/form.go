@@ -12,6 +12,7 @@ const (
 	OwnNodes   Form = "own nodes"           // the model's own, changed
 	Inlined    Form = "inlined"             // the fallback's nodes, in the graph
 	GroupQuery Form = "GroupQueryAttention" // ONNX Runtime's op
+	Rotary     Form = "Rotary"              // the op Rotary before the model's own nodes of the attention
 )
 
 // Told reports whether what a site computes can be read or measured in this form.

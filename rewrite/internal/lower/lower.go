@@ -42,6 +42,7 @@ type Binding struct {
 	Latent                 *measure.Latent // of latent attention; nil for others
 
 	written *customop.RotaryAttention // the inputs and outputs of an op that is in the model already; nil for most
+	turning *turning                  // of a rotation without its attention, which has no more than query, key and positions; nil for others
 }
 
 // ExtraInputs are values that the op reads beside those of the model, "" without.
@@ -58,6 +59,9 @@ const ScaleSuffix = "_scale"
 // Bind returns the binding of a measured site. It returns an error where the model's bias
 // or a factor per token cannot be written.
 func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
+	if m.Rotated != nil {
+		return bindRotation(s, m)
+	}
 	binding = Binding{
 		Element: s.Graph.Element(s.Query.Boundary),
 		Name:    "rope_rewrite/" + s.Output(),
@@ -105,8 +109,11 @@ func (binding Binding) InModel(s *site.Sized) (_ Binding, err error) {
 
 // Nodes returns the op that computes the attention a, and the nodes around it that bring
 // inputs and output to the layouts of the op and of the model. They are in topological
-// order.
+// order. For a rotation without its attention the op is Rotary.
 func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.Node, constants []*onnx.Tensor, err error) {
+	if binding.turning != nil {
+		return rotaryNodes(binding, a.Encoding)
+	}
 	b := &ir.Builder{Stem: binding.Name}
 	var op customop.RotaryAttention
 	var after []*onnx.Node // the op: they give the model's own cache and output
@@ -168,7 +175,7 @@ func connect(b *ir.Builder, binding Binding, a rope.Attention) (op customop.Rota
 	if a.Mask.Padding {
 		op.AttentionMask = b.Int64s(binding.Mask)
 	}
-	restored := restore(b, binding.Output, binding.OutputLayout)
+	restored := restore(b, binding.Output, binding.OutputLayout, "output")
 	op.Output = restored.from
 	return op, append(after, restored.nodes...)
 }

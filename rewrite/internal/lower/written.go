@@ -51,6 +51,26 @@ func Written(n *onnx.Node, op customop.RotaryAttention, positions string, mask *
 	return binding
 }
 
+// WrittenRotary returns the binding of an op Rotary that an earlier rewrite put into the model.
+func WrittenRotary(n *onnx.Node, op customop.Rotary) Binding {
+	return Binding{Name: cmp.Or(n.Name, "rope_rewrite/"+op.RotatedQuery), Query: op.Query, Key: op.Key, turning: &turning{written: &op}}
+}
+
+// EncodingOf returns the encoding of an op Rotary, which does not say how precise the model is.
+func EncodingOf(op customop.Rotary, precision rope.Precision) rope.Encoding {
+	e := rope.Encoding{
+		Frequencies: wide(op.Frequencies), Gain: float64(op.Gain), Offset: int(op.RotaryOffset), ExactAngles: op.ExactAngles == 1, Precision: precision,
+		LengthDependent: rope.LengthDependent{Trained: op.TrainedLength, Long: wide(op.LongFrequencies), NTK: float64(op.DynamicNtk), Linear: op.DynamicLinear == 1},
+	}
+	if op.Interleaved == 1 {
+		e.Layout = rope.Interleaved
+	}
+	for _, axis := range op.PositionAxes {
+		e.Axes = append(e.Axes, int(axis))
+	}
+	return e
+}
+
 // Value returns the attention that an op computes: the inverse of Nodes, as far as its
 // attributes say it. The size of a head is not among them, and positions that are drawn
 // are an input. original gives both, and the sinks.
@@ -148,6 +168,8 @@ func (binding Binding) Positions() string {
 	switch {
 	case binding.written != nil:
 		return binding.written.PositionIDs
+	case binding.turning != nil && binding.turning.written != nil:
+		return binding.turning.written.PositionIDs
 	}
 	return binding.positions(&ir.Builder{Stem: binding.Name})
 }

@@ -18,34 +18,42 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// joinBranches sets a's encoding to the one that query and key were both measured to
-// have, and returns what it multiplies the scores by. It refuses two that differ.
-func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix) (float64, error) {
-	q, k := query.Encoding, key.Encoding
+// sameRotation refuses a query and a key that are rotated in different ways.
+func sameRotation(s *site.Sized, q, k rope.Encoding) error {
 	if len(q.Frequencies) != len(k.Frequencies) || q.Layout != k.Layout || q.Offset != k.Offset {
-		return 0, graph.Refuse(s.ScoresMatMul, "query and key are rotated differently: %d pairs from channel %d and %d pairs from channel %d",
+		return graph.Refuse(s.ScoresMatMul, "query and key are rotated differently: %d pairs from channel %d and %d pairs from channel %d",
 			len(q.Frequencies), q.Offset, len(k.Frequencies), k.Offset)
 	}
 	if q.LengthDependent.Trained != k.LengthDependent.Trained {
-		return 0, graph.Refuse(s.ScoresMatMul, "the frequencies of the query change from %d tokens on, those of the key from %d", q.LengthDependent.Trained+1, k.LengthDependent.Trained+1)
+		return graph.Refuse(s.ScoresMatMul, "the frequencies of the query change from %d tokens on, those of the key from %d", q.LengthDependent.Trained+1, k.LengthDependent.Trained+1)
 	}
 	if q.LengthDependent.NTK != k.LengthDependent.NTK {
-		return 0, graph.Refuse(s.ScoresMatMul, "beyond %d tokens the frequencies of query and key follow the length in different ways", k.LengthDependent.Trained)
+		return graph.Refuse(s.ScoresMatMul, "beyond %d tokens the frequencies of query and key follow the length in different ways", k.LengthDependent.Trained)
 	}
 	if len(q.Axes) != len(k.Axes) {
-		return 0, graph.Refuse(s.ScoresMatMul, "one of query and key is rotated by several positions of each token, the other by one")
+		return graph.Refuse(s.ScoresMatMul, "one of query and key is rotated by several positions of each token, the other by one")
 	}
 	for pair, axis := range k.Axes {
 		if q.Axes[pair] != axis {
-			return 0, graph.Refuse(s.ScoresMatMul, "pair %d rotates by position %d of a token's in the query and by position %d in the key", pair, q.Axes[pair]+1, axis+1)
+			return graph.Refuse(s.ScoresMatMul, "pair %d rotates by position %d of a token's in the query and by position %d in the key", pair, q.Axes[pair]+1, axis+1)
 		}
 	}
 	for _, both := range [][2][]float64{{q.Frequencies, k.Frequencies}, {q.LengthDependent.Long, k.LengthDependent.Long}} {
 		for i, w := range both[1] {
 			if math.Abs(w-both[0][i]) > 1e-6*math.Abs(w)+1e-10 {
-				return 0, graph.Refuse(s.ScoresMatMul, "pair %d rotates by %g per position in the query and by %g in the key", i, both[0][i], w)
+				return graph.Refuse(s.ScoresMatMul, "pair %d rotates by %g per position in the query and by %g in the key", i, both[0][i], w)
 			}
 		}
+	}
+	return nil
+}
+
+// joinBranches sets a's encoding to the one that query and key were both measured to
+// have, and returns what it multiplies the scores by. It refuses two that differ.
+func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix) (float64, error) {
+	q, k := query.Encoding, key.Encoding
+	if err := sameRotation(s, q, k); err != nil {
+		return 0, err
 	}
 	a.Encoding = k
 	a.Encoding.ExactAngles = q.ExactAngles && k.ExactAngles

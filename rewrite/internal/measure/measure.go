@@ -43,6 +43,7 @@ type Measured struct {
 	LengthTracked *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
 	Turned        bool                      // query and key enter the site already rotated, in a way that was not measured (turned.go)
 	Slots         *Slots                    // how a cache of fixed size is written; nil where it grows
+	Rotated       *Rotated                  // of a rotation without its attention (site.Site.Alone); nil for others
 }
 
 // Placed reports whether the site tells positions apart by what was measured: by a rotation, or by a
@@ -55,8 +56,11 @@ func (m *Measured) Rotary() bool { return len(m.Attention.Encoding.Frequencies) 
 // Site measures a site as a whole: values, scores, mask and rotation. It refuses a site
 // that computes anything that a rope.Attention does not express.
 func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, error) {
-	if s.Crosses {
+	switch {
+	case s.Crosses:
 		return cross(ctx, ev, s)
+	case s.Alone > 0:
+		return rotationSite(ctx, ev, s)
 	}
 	if err := slotsKnown(ev.Table, s); err != nil {
 		return nil, err

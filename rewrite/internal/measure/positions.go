@@ -98,7 +98,7 @@ func (m *Measured) reach(ctx context.Context, ev *eval.Evaluator, s *site.Sized)
 // cache.
 func (m *Measured) Rebuilt() bool {
 	c := m.Computed
-	return c != nil && c.Below0 && c.Unlike == "" && !m.Layouts.Cached
+	return c != nil && c.Below0 && c.Unlike == "" && !m.Layouts.Cached && m.Rotated == nil
 }
 
 // Ids returns the graph input that tells positions, as they are or for the graph to compute others

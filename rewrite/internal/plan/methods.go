@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/provenance"
@@ -88,6 +89,10 @@ func (m Methods) Make(a *analysis.Analysis, features []Feature) (*Plan, error) {
 			continue
 		}
 		edited, err := m.edit(s, layers[s.Layer], reach.skipped[s.Layer], p)
+		if err != nil && s.Whole != "" && s.Written == nil { // as the rest of such a site, it stays the model's own
+			s.KeepRotation(err)
+			continue
+		}
 		if err != nil {
 			return p, &LayerError{s.Layer, err}
 		}
@@ -136,7 +141,7 @@ func (m Methods) edit(s *analysis.Site, l layer, unscaled bool, p *Plan) (*Site,
 	if err := measured.Keeps(a, m.RawCache); err != nil {
 		return nil, err
 	}
-	if measured.RotationOnly && a.Encoding.LengthDependent.Trained != 0 {
+	if own := measured.Attention.Encoding.LengthDependent; measured.RotationOnly && a.Encoding.LengthDependent.Trained != 0 && (measured.Rotated == nil || !reflect.DeepEqual(a.Encoding.LengthDependent, own)) {
 		return nil, fmt.Errorf("only its rotation is known, but length=run rotates keys when they are read from the cache; drop length=run: %s", s.Reason)
 	}
 	if a.Drawn.Range > 0 && measured.Layouts.Cached {

@@ -133,9 +133,9 @@ func (c *comparison) inCall(ctx context.Context, t trial, feeds map[string]engin
 		}
 		var off ResultErrors
 		if err := off.Add(formula[name], formula[name], own[name], func(int64) bool { return true }); err != nil {
-			return nil, fmt.Errorf("%s: %w", resultNames[i], err)
+			return nil, fmt.Errorf("%s: %w", resultNames[kindsOf(c.site)[i]], err)
 		}
-		return nil, fmt.Errorf("%s: the op is off by %.3g from the op that is given the frequencies of the formula; expected the same bits", resultNames[i], off.Op)
+		return nil, fmt.Errorf("%s: the op is off by %.3g from the op that is given the frequencies of the formula; expected the same bits", resultNames[kindsOf(c.site)[i]], off.Op)
 	}
 	return op.given, nil
 }

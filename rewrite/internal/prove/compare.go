@@ -171,7 +171,7 @@ func (c *comparison) judgeGroups(ctx context.Context) error {
 func (c *comparison) judgeLargest() (mayBeLuck bool, _ error) {
 	for _, magnitude := range slices.Sorted(maps.Keys(c.groups)) {
 		group := c.groups[magnitude]
-		for i := range c.site.Results() {
+		for _, i := range kindsOf(c.site) {
 			if err := group[i].JudgeLargest(c.precision.Epsilon()); err != nil {
 				return group[i].MayBeLuck(c.precision.Epsilon()), graph.Refuse(c.site.Softmax, "%s: %v%s", resultNames[i], err, c.hint(i))
 			}
@@ -265,8 +265,8 @@ func (c *comparison) severalRows(ctx context.Context, t trial, one trialErrors) 
 func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded) (errs trialErrors, _ error) {
 	s := c.site
 	names := map[*eval.Loaded]string{c.original: "the original", c.double: "the original in float64", c.plain: "the original node by node", c.magnified: "the op with other frequencies"}
-	draws := t.draws(c.measured.Attention)
-	for n := 0; n < draws || t.lengths == nil && n < min(4*draws, mostDraws) && errs[0].Count < enoughElements; n++ {
+	draws, kinds := t.draws(c.measured.Attention), kindsOf(s)
+	for n := 0; n < draws || t.lengths == nil && n < min(4*draws, mostDraws) && errs[kinds[0]].Count < enoughElements; n++ {
 		feeds, mask := trialFeeds(c.evaluator, c.rng, s, c.measured, t)
 		if err := c.place(ctx, t, feeds); err != nil {
 			return errs, err
@@ -290,7 +290,8 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 				return errs, &notRun{run, err, refusal}
 			}
 		}
-		for i, name := range s.Results() {
+		for at, name := range s.Results() {
+			i := kinds[at]
 			kind, err := c.rowKinds(ctx, i, t, feeds, mask)
 			if err != nil {
 				return errs, graph.Refuse(s.Softmax, "%v", err)
@@ -310,6 +311,8 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 				return errs, graph.Refuse(s.Softmax, "%s with %v: %v", resultNames[i], t.pt, err)
 			}
 			switch {
+			case c.precision != rope.Float16 && (i == rotatedQuery || i == rotatedKey):
+				c.plainlyRotated(&errs[i], i, t, feeds, results[1][name])
 			case i == presentKey && c.precision != rope.Float16:
 				c.plainRotation(&errs[i], t, feeds, results[1][name])
 			case c.plain != nil:
@@ -325,7 +328,7 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 
 // judge applies the rule for one trial and adds its errors to its group and to the proof.
 func (c *comparison) judge(t trial, errs trialErrors) error {
-	for i := range c.site.Results() {
+	for _, i := range kindsOf(c.site) {
 		if err := errs[i].Judge(apriori(i, c.measured, t, c.precision.Epsilon()), c.precision.Epsilon()); err != nil {
 			return graph.Refuse(c.site.Softmax, "%s with %v: %v%s", resultNames[i], t.pt, err, c.hint(i))
 		}

@@ -69,22 +69,12 @@ func written(ctx context.Context, eng engine.Engine, n *onnx.Node, op customop.R
 		return 0, err
 	}
 	attention.HeadSize = headSize
-	var sessions [2]engine.Session // as written, by the library
-	for i := range sessions {
-		m := oneOp(n, opset)
-		if i == 0 {
-			if err := write(m); err != nil {
-				return 0, err
-			}
-		}
-		data, err := m.Marshal()
-		if err != nil {
-			return 0, err
-		}
-		if sessions[i], err = eng.Load(ctx, engine.Model{Bytes: data, Inputs: eval.InputNames(m), Outputs: outputNames(m), Library: i == 1}); err != nil {
-			return 0, fmt.Errorf("ONNX Runtime does not load it: %w", err)
-		}
-		defer sessions[i].Close()
+	sessions, err := bothWays(ctx, eng, n, opset, write)
+	if err != nil {
+		return 0, err
+	}
+	for _, s := range sessions {
+		defer s.Close()
 	}
 	worst := 0.0
 	for _, c := range calls(op, attention) {
@@ -97,6 +87,40 @@ func written(ctx context.Context, eng engine.Engine, n *onnx.Node, op customop.R
 	return worst, nil
 }
 
+// bothWays loads an op as it is written, and by the library.
+func bothWays(ctx context.Context, eng engine.Engine, n *onnx.Node, opset int64, write func(*onnx.Model) error) (sessions [2]engine.Session, _ error) {
+	for i := range sessions {
+		m := oneOp(n, opset)
+		err := error(nil)
+		if i == 0 {
+			err = write(m)
+		}
+		if err == nil {
+			sessions[i], err = loaded(ctx, eng, m, i == 1)
+		}
+		if err != nil {
+			if i == 1 {
+				sessions[0].Close()
+			}
+			return sessions, err
+		}
+	}
+	return sessions, nil
+}
+
+// loaded loads a model, with or without the op library.
+func loaded(ctx context.Context, eng engine.Engine, m *onnx.Model, library bool) (engine.Session, error) {
+	data, err := m.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	s, err := eng.Load(ctx, engine.Model{Bytes: data, Inputs: eval.InputNames(m), Outputs: outputNames(m), Library: library})
+	if err != nil {
+		return nil, fmt.Errorf("ONNX Runtime does not load it: %w", err)
+	}
+	return s, nil
+}
+
 // oneOp is a model of one node, whose inputs and outputs have the names of the specification.
 func oneOp(n *onnx.Node, opset int64) *onnx.Model {
 	m := onnx.New()
@@ -107,13 +131,14 @@ func oneOp(n *onnx.Node, opset int64) *onnx.Model {
 	n = n.Clone()
 	n.Inputs, n.Outputs = slices.Clone(n.Inputs), slices.Clone(n.Outputs)
 	types := map[string]onnx.DataType{"T": onnx.Float, "C": onnx.Float, "float": onnx.Float, "int64": onnx.Int64, "int32": onnx.Int32}
-	for i, v := range customop.RotaryAttentionSpec.Inputs {
+	spec, _ := customop.SpecOf(n.OpType) // n is a node of this project's
+	for i, v := range spec.Inputs {
 		if i < len(n.Inputs) && n.Inputs[i] != "" {
 			n.Inputs[i] = v.Name
 			m.Graph.AddInput(&onnx.ValueInfo{Name: v.Name, Type: types[v.Type]})
 		}
 	}
-	for i, v := range customop.RotaryAttentionSpec.Outputs {
+	for i, v := range spec.Outputs {
 		if i < len(n.Outputs) && n.Outputs[i] != "" {
 			n.Outputs[i] = v.Name
 			m.Graph.AddOutput(&onnx.ValueInfo{Name: v.Name, Type: types[v.Type]})

@@ -28,11 +28,7 @@ func (c *comparison) plainRotation(e *ResultErrors, t trial, feeds map[string]en
 	if !slices.Equal(present.Dims, []int64{t.pt.B, int64(a.KVHeads), rows, int64(a.HeadSize)}) {
 		return // the keys of latent attention, for example
 	}
-	reach := t.tokens()
-	if p := c.measured.Position; p != nil {
-		reach = int64(slices.Max(feeds[p.Name].Values())) + 1
-	}
-	encoding := a.Encoding.At(reach)
+	encoding := a.Encoding.At(c.reach(t, feeds))
 	position := c.positions(t, feeds)
 	values := present.Values()
 	for b := range t.pt.B {
@@ -47,6 +43,36 @@ func (c *comparison) plainRotation(e *ResultErrors, t trial, feeds map[string]en
 			}
 		}
 	}
+}
+
+// plainlyRotated does the same for query or key of a rotation without its attention.
+func (c *comparison) plainlyRotated(e *ResultErrors, kind int, t trial, feeds map[string]engine.Tensor, result engine.Tensor) {
+	ly, factor := c.measured.Layouts.QueryOperand, c.measured.Rotated.Query
+	if kind == rotatedKey {
+		ly, factor = c.measured.Layouts.KeyCached, c.measured.Rotated.Key
+	}
+	encoding := c.measured.Attention.Encoding.At(c.reach(t, feeds))
+	encoding.Gain = encoding.EffectiveGain() * factor
+	position := c.positions(t, feeds)
+	values, head := result.Values(), make([]float64, ly.Channels)
+	for b := range t.pt.B {
+		for h := range ly.Heads {
+			for row := range t.pt.L {
+				for i := range head {
+					head[i] = values[ly.Index(result.Dims, b, h, row, int64(i))]
+				}
+				e.rotatePlain(encoding, nil, func(pair int) int64 { return position(b, row, t.pt.P+row, pair) }, head)
+			}
+		}
+	}
+}
+
+// reach is how many positions the calls of a trial reach.
+func (c *comparison) reach(t trial, feeds map[string]engine.Tensor) int64 {
+	if p := c.measured.Position; p != nil {
+		return int64(slices.Max(feeds[p.Name].Values())) + 1
+	}
+	return t.tokens()
 }
 
 // rotatePlain adds the errors of a plain rotation for one key [channels] whose pairs turn

@@ -40,16 +40,26 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *meas
 	return Compare(ctx, ev, s, measured, nodes, constants)
 }
 
-// The results of a site, in the order of site.Site.Results.
+// The results of a site, an attention's in the order of site.Site.Results.
 const (
 	output = iota
 	presentKey
 	presentValue
 	paddedOutput // the rows of the output that are PaddedWithoutKeys, judged apart from the others
-	resultKinds  // how many these are
+	rotatedQuery // of a rotation without its attention
+	rotatedKey
+	resultKinds // how many these are
 )
 
-var resultNames = []string{output: "output", presentKey: "present key", presentValue: "present value"}
+var resultNames = []string{output: "output", presentKey: "present key", presentValue: "present value", rotatedQuery: "rotated query", rotatedKey: "rotated key"}
+
+// kindsOf returns the kinds of a site's results, in their order.
+func kindsOf(s *site.Sized) []int {
+	if s.Alone > 0 {
+		return []int{rotatedQuery, rotatedKey}
+	}
+	return []int{output, presentKey, presentValue}[:len(s.Results())]
+}
 
 // What a bound of rounding errors counts with.
 const (
@@ -73,6 +83,11 @@ func apriori(result int, m *measure.Measured, t trial, epsilon float64) float64 
 		norm := longestVector * math.Sqrt(float64(a.HeadSize)) * t.magnitude
 		score := a.EffectiveScale() * norm * queries * norm * keys
 		return epsilon * largest * (2*score*math.Sqrt(float64(a.HeadSize)) + count + outputRoundings)
+	case rotatedQuery:
+		return epsilon * largest * gain * math.Abs(m.Rotated.Query) * (keyRoundings + float64(t.largestPosition))
+	case rotatedKey:
+		keys *= math.Abs(m.Rotated.Key)
+		fallthrough
 	case presentKey:
 		return epsilon * largest * keys * (keyRoundings + float64(t.largestPosition))
 	}

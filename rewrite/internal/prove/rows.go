@@ -25,6 +25,9 @@ const (
 // rowKinds returns the kind of row of each element of a result.
 func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds map[string]engine.Tensor, mask []int64) (func(i int64) RowKind, error) {
 	m := c.measured
+	if c.site.Alone > 0 {
+		return func(int64) RowKind { return Compared }, nil
+	}
 	if t.lengths != nil {
 		return t.lengthTrackedRows(result, m), nil
 	}

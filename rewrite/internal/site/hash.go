@@ -39,7 +39,9 @@ func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]by
 	}
 	if s.Past() {
 		leaf(s.Key.Past(), "past key")
-		leaf(s.Value.Past(), "past value")
+		if s.Alone == 0 {
+			leaf(s.Value.Past(), "past value")
+		}
 	}
 	for i, b := range s.Biases {
 		leaf(b.Value, fmt.Sprint("bias", i, b.Subtracted, b.Hides))
@@ -49,10 +51,14 @@ func (s *Site) Hash(g *graph.Graph, t *eval.ShapeTable, shared map[string][32]by
 		h.dataLeaves = h.dataLeaves && g.IsData(v)
 	}
 	sum := sha256.New()
-	fmt.Fprint(sum, t.Static, s.Turns, s.Crosses)
+	fmt.Fprint(sum, t.Static, s.Turns, s.Crosses, s.Alone)
 	// Pieces between these values are measured, so all of them belong to the hash.
-	for _, v := range append([]string{s.Scores(), s.SoftmaxInput(), s.Softmax.Outputs[0], s.ValueMatMul.Inputs[0],
-		s.Query.Operand, s.Key.Cached(), s.Key.Operand, s.Value.Cached(), s.Value.Operand}, s.Results()...) {
+	values := s.Results()
+	if s.Alone == 0 {
+		values = append([]string{s.Scores(), s.SoftmaxInput(), s.Softmax.Outputs[0], s.ValueMatMul.Inputs[0],
+			s.Query.Operand, s.Key.Cached(), s.Key.Operand, s.Value.Cached(), s.Value.Operand}, values...)
+	}
+	for _, v := range values {
 		x := h.value(v)
 		sum.Write(x[:])
 	}

@@ -1,6 +1,7 @@
 package site
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -99,13 +100,16 @@ func (s *Sized) RotatedLayouts(t *eval.ShapeTable) (*Layouts, error) {
 	if err := s.rotatedLayouts(ly, t); err != nil {
 		return nil, err
 	}
+	if s.Alone > 0 && s.Value.Boundary != s.Query.Boundary && s.Value.Boundary != s.Key.Boundary {
+		return ly, nil // the value has no part in it
+	}
 	channels := dim.LastConstant(t.Dims[s.Value.Operand])
 	return ly, s.recognise(t, place{&ly.Value, s.Value.Boundary, "value", channels}, place{&ly.ValueCached, s.Value.Cached(), "stored value", channels})
 }
 
 // rotatedLayouts fills in the layouts of query and key before and after rotation.
 func (s *Sized) rotatedLayouts(ly *Layouts, t *eval.ShapeTable) error {
-	channels := dim.LastConstant(t.Dims[s.Query.Operand])
+	channels := cmp.Or(s.Alone, dim.LastConstant(t.Dims[s.Query.Operand]))
 	if channels == 0 {
 		return graph.Refuse(s.ScoresMatMul, "the head size of its query is not constant")
 	}
@@ -151,6 +155,23 @@ func (s *Sized) recognise(t *eval.ShapeTable, places ...place) error {
 		if *v.into, err = dim.LayoutOf(dims, v.channels); err != nil {
 			return graph.Refuse(s.ScoresMatMul, "the %s (%q) has an unexpected shape: %v", v.what, v.name, err)
 		}
+	}
+	return nil
+}
+
+// CheckRotation returns an error where the layouts of query and key before and after their rotation do
+// not fit together.
+func (ly *Layouts) CheckRotation() error {
+	for _, v := range []struct {
+		what     string
+		from, to dim.Layout
+	}{{"query", ly.Query, ly.QueryOperand}, {"key", ly.Key, ly.KeyCached}} {
+		if v.from.Heads != v.to.Heads || v.from.Channels != v.to.Channels {
+			return fmt.Errorf("the %s has %d heads of %d channels before the rotation, and %d of %d after it", v.what, v.from.Heads, v.from.Channels, v.to.Heads, v.to.Channels)
+		}
+	}
+	if width := dim.Saturated(ly.Query.Heads, ly.Query.Channels); width > MaxWidth {
+		return fmt.Errorf("%d heads of %d channels are above the limit of %d channels", ly.Query.Heads, ly.Query.Channels, MaxWidth)
 	}
 	return nil
 }

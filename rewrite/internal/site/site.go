@@ -117,6 +117,7 @@ type Site struct {
 	Turns             bool                      // query and key enter it already rotated (Turned)
 	Rounded           bool                      // query and key are rounded between it and their product (Unrounded)
 	Crosses           bool                      // keys and values are those of another text (Sized.Cross)
+	Alone             int64                     // of a rotation without its attention (Sized.Rotation): the channels of a head; 0 for an attention
 }
 
 // Scores returns the product of query and key, before scale, softcap and mask.
@@ -136,8 +137,11 @@ func (s *Site) Boundaries() []string {
 
 // States returns the hidden states and caches that enter the site.
 func (s *Site) States() []string {
-	boundaries := s.Query.Boundaries()
-	for _, b := range []Branch{s.Key, s.Value} {
+	boundaries, branches := s.Query.Boundaries(), []Branch{s.Key, s.Value}
+	if s.Alone > 0 {
+		branches = branches[:1]
+	}
+	for _, b := range branches {
 		boundaries = append(boundaries, b.Boundaries()...)
 		if b.Past() != "" {
 			boundaries = append(boundaries, b.Past())
@@ -147,8 +151,11 @@ func (s *Site) States() []string {
 }
 
 // Results returns the values that the site gives: output, present key, present value.
-// The last two are missing without a cache.
+// The last two are missing without a cache. Those of a rotation alone are query and key.
 func (s *Site) Results() []string {
+	if s.Alone > 0 {
+		return []string{s.Query.Operand, s.Key.Cached()}
+	}
 	out := []string{s.Output()}
 	for _, b := range []Branch{s.Key, s.Value} {
 		if c := b.Update(); c != nil {

@@ -6,11 +6,18 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 )
 
-// IsOp reports whether a node is the op that an earlier rewrite put into the model. The rotation
-// alone is not: only other programs put that there.
-func IsOp(n *onnx.Node) bool {
+// IsOp reports whether a node is the fused op, which an earlier rewrite put into the model.
+func IsOp(n *onnx.Node) bool { return n.Domain == customop.Domain && !IsRotary(n) }
+
+// IsRotary reports whether a node is the op Rotary. Other programs put it into models too.
+func IsRotary(n *onnx.Node) bool {
 	spec, known := customop.SpecOf(n.OpType)
-	return n.Domain == customop.Domain && !(known && spec.Name == customop.RotarySpec.Name)
+	return n.Domain == customop.Domain && known && spec.Name == customop.RotarySpec.Name
+}
+
+// WrittenRotary returns the site of an op Rotary that an earlier rewrite put into the model.
+func WrittenRotary(g *graph.Graph, n *onnx.Node, query string) *Sized {
+	return &Sized{Site: Site{Graph: g, Query: Branch{Boundary: n.Inputs[0], Operand: query}, output: query, Replaced: []*onnx.Node{n}}}
 }
 
 // Written returns the site of such an op, which replaces that node alone. normed says of

@@ -105,12 +105,12 @@ func (r *Result) rewrite(ctx context.Context, folder, worker string, approximate
 	r.Unchanged = map[string]int{}
 	kept := false
 	for _, s := range report.Sites {
-		kept = kept || s.Status == rewrite.Unchanged
+		kept = kept || s.Status != rewrite.Rewritten
 		if s.ScoresOnly {
 			r.Halves++
 			r.Rewritten--
 		}
-		if s.Status == rewrite.Unchanged || s.ScoresOnly {
+		if s.Status != rewrite.Rewritten || s.ScoresOnly {
 			r.Unchanged[strings.TrimPrefix(s.Reason, "as in an earlier layer of the same structure, ")]++
 		}
 	}
