@@ -54,6 +54,24 @@ type Cost struct {
 	Measures
 }
 
+// CostlyKL is the mean KL divergence, in nats a token, above which smaller caches cost more than a
+// service should take without a look: perplexity grows by about 1 %.
+const CostlyKL = 0.01
+
+// Costly returns the case in which smaller caches cost most, where that is more than CostlyKL; nil where it
+// is less. A model with methods is another one than the original, and the cost of its caches is not known.
+func (r *Report) Costly() (most *Case) {
+	if r.Claim != nil && len(r.Claim.Methods) > 0 {
+		return nil
+	}
+	for i, c := range r.Cases {
+		if c.Cost != nil && c.Cost.KL > CostlyKL && (most == nil || c.Cost.KL > most.Cost.KL) {
+			most = &r.Cases[i]
+		}
+	}
+	return most
+}
+
 // Expected compares a patched model with the model that its record describes.
 type Expected struct {
 	Difference float64 `json:"difference"` // largest, of logits

@@ -46,6 +46,9 @@ func cacheCost(w *cli.Writer, r *validate.Report) {
 			w.Line("%-31s %9.1e %9.1e %6.1f%% %6.1f%%", c.Name, k.Mean, k.KL, 100*k.Top1, 100*k.Top5)
 		}
 	}
+	if c := r.Costly(); c != nil {
+		w.Line("%s", cli.Wrap(fmt.Sprintf("COSTLY: %s loses %.2g nats a token by its %s caches, more than the %g that are usual at most. Some channels of its keys may be much larger than others. Use --kv with type=float16, or leave the type.", c.Name, c.Cost.KL, r.CacheType, validate.CostlyKL), ""))
+	}
 }
 
 // claimed is the verdict on a model whose record says that its output differs.

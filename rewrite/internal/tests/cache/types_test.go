@@ -13,6 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 	"github.com/rope-rewrite/rope-rewrite/rope"
+	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
 // Caches of another element type, growing and of fixed capacity, by the op library and by the fallback: the
@@ -112,6 +113,35 @@ func TestCacheTypesRefused(t *testing.T) {
 		_, err := kit.Rewrite(context.Background(), m, rewrite.Options{Cache: rewrite.Cache{Type: c.typ}, Target: c.target})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s as %s: %v, want %q", c.model, c.typ, err, c.want)
+		}
+	}
+}
+
+// Where a few channels of the keys are much larger than the others, all channels of a row get coarse steps.
+// validate says so of int8, and not of float16, nor of keys without such channels.
+func TestCacheTypeCostly(t *testing.T) {
+	t.Parallel()
+	testruntime.Require(t)
+	for _, c := range []struct {
+		bias float32 // of two channels, as Qwen2's keys have it
+		typ  string
+		want bool
+	}{{1, "int8", false}, {100, "int8", true}, {100, "float16", false}} {
+		p := kit.NewPatient(t, "llama__dynamo18")
+		for _, s := range p.Sites {
+			bias := make([]float32, 16)
+			bias[3], bias[10] = c.bias, -c.bias
+			p.After(s.Key.Boundary, func(old string) string { return p.Op("Add", old, p.Floats([]int64{16}, bias...)) })
+		}
+		path := p.Saved()
+		patched, _ := kit.Patch(t, path, rewrite.Options{Cache: rewrite.Cache{Type: c.typ}})
+		report, err := validate.Run(context.Background(), path, patched, validate.Options{Length: 64, LogitsOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		most := report.Costly()
+		if !report.Same || (most != nil) != c.want {
+			t.Errorf("bias %g, %s: same %v, costly %+v, cases %+v", c.bias, c.typ, report.Same, most, report.Cases)
 		}
 	}
 }
