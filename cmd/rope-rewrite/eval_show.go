@@ -55,6 +55,9 @@ func evalTables(w *cli.Writer, r *evalResult) {
 			text += fmt.Sprintf(" %s-%s", perplexityText(x.Low), perplexityText(x.High))
 		}
 		put("perplexity with its 95 % interval", 20, x.Variant, x.Length, text)
+		if l := x.Loss; l != nil {
+			put("nats a token lost beside "+names[0]+" on the same windows", 20, x.Variant, x.Length, lossText(*l))
+		}
 		put("perplexity of the last 512 tokens", 12, x.Variant, x.Length, perplexityText(x.Last))
 	}
 	slices.Sort(lengths)
@@ -89,6 +92,14 @@ func evalTables(w *cli.Writer, r *evalResult) {
 		}
 		w.Line("%s", cli.Wrap(fmt.Sprintf("%s %s for %s: %s.", c.Check, verdict, c.Variant, c.Found), "  "))
 	}
+}
+
+// lossText is a mean with half of its interval.
+func lossText(l evaluation.Loss) string {
+	if l.Low == 0 && l.High == 0 {
+		return fmt.Sprintf("%+.4f", l.Mean)
+	}
+	return fmt.Sprintf("%+.4f ±%.4f", l.Mean, l.High-l.Mean)
 }
 
 // perplexityText has four digits, and no exponent where a column has room.

@@ -30,6 +30,18 @@ type Reading struct {
 	Low        float64 `json:"low"`        // of the interval of 95 % (Student's t, of the windows' means); 0 and 0 for one window
 	High       float64 `json:"high"`
 	Last       float64 `json:"last"` // perplexity of the last 512 tokens before the length alone
+
+	// Loss is how many nats a token the variant loses beside the first one on the same windows; nil for the
+	// first, and where the two have other windows.
+	Loss *Loss `json:"loss,omitempty"`
+}
+
+// Loss is a mean difference of negative log-probabilities, in nats a token, of pairs of windows: how hard a
+// text is to predict takes no part in it.
+type Loss struct {
+	Mean float64 `json:"mean"`
+	Low  float64 `json:"low"` // of the interval of 95 % (Student's t, of the windows' means); 0 and 0 for one window
+	High float64 `json:"high"`
 }
 
 // Curve is the perplexity by position, which shows where a model breaks.
@@ -87,24 +99,49 @@ func Summarise(samples []Sample, lengths []int) Summary {
 	}
 	for _, name := range order {
 		for _, length := range lengths {
-			if r, ok := reading(variants[name], length); ok {
-				s.Readings = append(s.Readings, r)
+			r, all, ok := reading(variants[name], length)
+			if !ok {
+				continue
 			}
+			if name != order[0] {
+				_, first, _ := reading(variants[order[0]], length)
+				r.Loss = lossBeside(first, all)
+			}
+			s.Readings = append(s.Readings, r)
 		}
 		s.Curves = append(s.Curves, curve(variants[name]))
 	}
 	return s
 }
 
-// reading is what windows show up to a length: those of that length, or the next longer ones.
-func reading(windows []Sample, length int) (r Reading, ok bool) {
+// lossBeside compares the means of the same windows; nil where they are not as many.
+func lossBeside(first, other []float64) *Loss {
+	if len(first) != len(other) {
+		return nil
+	}
+	more := make([]float64, len(other))
+	for i := range more {
+		more[i] = other[i] - first[i]
+	}
+	l := &Loss{Mean: mean(more)}
+	if len(more) > 1 {
+		half := halfInterval(more)
+		l.Low, l.High = l.Mean-half, l.Mean+half
+	}
+	return l
+}
+
+// reading is what windows show up to a length: those of that length, or the next longer ones. It also
+// returns the mean of each window, in their order.
+func reading(windows []Sample, length int) (r Reading, all []float64, ok bool) {
 	fits := 0
 	for _, w := range windows {
 		if w.Length >= length && (fits == 0 || w.Length < fits) {
 			fits = w.Length
 		}
 	}
-	var all, end []float64
+	windows = slices.SortedStableFunc(slices.Values(windows), func(a, b Sample) int { return cmp.Compare(a.Index, b.Index) })
+	var end []float64
 	for _, w := range windows {
 		i := slices.IndexFunc(w.UpTo, func(u UpTo) bool { return u.Length == length })
 		if w.Length == fits && i >= 0 {
@@ -113,7 +150,7 @@ func reading(windows []Sample, length int) (r Reading, ok bool) {
 		}
 	}
 	if len(all) == 0 {
-		return r, false
+		return r, nil, false
 	}
 	middle := mean(all)
 	r.Length, r.Windows, r.Perplexity, r.Last = length, len(all), perplexity(middle), perplexity(mean(end))
@@ -121,7 +158,7 @@ func reading(windows []Sample, length int) (r Reading, ok bool) {
 		half := halfInterval(all)
 		r.Low, r.High = perplexity(middle-half), perplexity(middle+half)
 	}
-	return r, true
+	return r, all, true
 }
 
 // Notes says what a plan asked for and did not get, of a run that ended well.

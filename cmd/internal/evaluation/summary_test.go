@@ -61,7 +61,7 @@ func TestReading(t *testing.T) {
 		{Variant: "v", Task: Perplexity, Length: 600, Index: 1, LogLoss: []float64{2, 3, 4}, UpTo: []UpTo{{300, 2, 3}, {600, 3, 5}}},
 	}
 	s := Summarise(windows, []int{300, 600, 700})
-	if len(s.Readings) != 2 || len(s.Curves) != 1 {
+	if s.Readings[0].Loss != nil || len(s.Readings) != 2 || len(s.Curves) != 1 {
 		t.Fatalf("%d readings and %d curves, want 2 and 1", len(s.Readings), len(s.Curves))
 	}
 	half := 12.706204736174707 * 0.5 // two means that are 1 apart
@@ -124,5 +124,19 @@ func TestParseCheck(t *testing.T) {
 	}
 	if err := c.In(Plan{Tasks: []string{"passkey"}, Lengths: []int{8192}}); err == nil {
 		t.Error("a condition on what is not measured was accepted")
+	}
+}
+
+// A variant is compared with the first one window by window: losses that are 0.1 and 0.3 more are 0.2 more,
+// give or take the interval of these two numbers, however different the windows are.
+func TestLossBeside(t *testing.T) {
+	window := func(variant string, index int, all float64) Sample {
+		return Sample{Variant: variant, Task: Perplexity, Length: 600, Index: index, LogLoss: []float64{all}, UpTo: []UpTo{{600, all, all}}}
+	}
+	s := Summarise([]Sample{window("a", 0, 1), window("a", 1, 5), window("b", 1, 5.3), window("b", 0, 1.1), window("c", 0, 1)}, []int{600})
+	half := 12.706204736174707 * 0.1
+	if a, b, c := s.Readings[0].Loss, s.Readings[1].Loss, s.Readings[2].Loss; a != nil || c != nil || b == nil ||
+		math.Abs(b.Mean-0.2) > 1e-12 || math.Abs(b.Low-0.2+half) > 1e-12 || math.Abs(b.High-0.2-half) > 1e-12 {
+		t.Errorf("the losses are %+v, %+v and %+v", a, b, c)
 	}
 }
