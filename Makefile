@@ -108,22 +108,25 @@ check-native: deps ## Run the kernel's tests under AddressSanitizer, UBSan and T
 	$(BUILD)/native-threads/test/kernel_test 40 1000000
 
 CUDA_DIR ?= $(BUILD)/cuda-toolkit
+# CUDA_CODE is nvcc's list of chips; empty is that of native/cuda/CMakeLists.txt.
+CUDA_CODE ?=
+cuda_options = -DCUDA_DIR=$(CUDA_DIR) $(if $(CUDA_CODE),'-DCUDA_CODE=$(CUDA_CODE)')
 cuda: deps ## Build build/librope_ops_cuda.so, for the CPU and for CUDA (fetches a compiler once, 129 MB)
 	@[ "$(CUDA_DIR)" != "$(BUILD)/cuda-toolkit" ] || sh scripts/fetch-cuda.sh
-	@sh scripts/build-native.sh $(BUILD)/native rope_ops_cuda -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
+	@sh scripts/build-native.sh $(BUILD)/native rope_ops_cuda -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	@ln -sf native/cuda/librope_ops_cuda.so $(BUILD)/librope_ops_cuda.so
 
 check-cuda: cuda ## Check that the CUDA library loads and registers, and run its kernels where there is a GPU
 	@sh scripts/fetch-old-onnxruntimes.sh
-	@sh scripts/build-native.sh $(BUILD)/native cuda_check -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
+	@sh scripts/build-native.sh $(BUILD)/native cuda_check -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	ctest --test-dir $(BUILD)/native --output-on-failure --label-regex cuda
 
 cuda-bench: cuda ## Build build/librope_cuda_bench.so for native/cuda/bench/compare.py, which wants torch and a GPU
-	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
+	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	@ln -sf native/cuda/librope_cuda_bench.so $(BUILD)/librope_cuda_bench.so
 
 gpu: cuda-bench ## Run on this machine's GPU what no other machine can show, step by step; the same command goes on
-	@sh scripts/build-native.sh $(BUILD)/native cuda_device_test -DCMAKE_BUILD_TYPE=Release -DCUDA_DIR=$(CUDA_DIR)
+	@sh scripts/build-native.sh $(BUILD)/native cuda_device_test -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	@sh native/cuda/bench/gpu.sh $(BUILD)/gpu
 
 gpu-rehearsal: native ## Rehearse make gpu with the kernels emulated on the host (PATH's python3 may have torch and onnxruntime)
@@ -189,6 +192,10 @@ longrope-transformers: ## Show what transformers generates across LongRoPE's thr
 
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/results/architectures.md
 	$(GO) run ./cmd/dev/coverage -jobs $(JOBS) build/coverage
+
+eval-caches: build ## Measure what caches of int8 and float16 cost SmolLM2 at 2K, 8K and 12K (two hours)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
+	@sh scripts/eval-caches.sh
 
 MUTANTS ?= 2000
 mutants: build ## Change real exports in one to three places each and look for one that a rewrite gets wrong (about 20 minutes)

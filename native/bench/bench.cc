@@ -113,7 +113,7 @@ std::string Report(const Work& work, const Timed& t, const Timed& ours, const Ti
   const double difference = Session::Difference(*t.session, *ours.session);
   const double gain = Quantile(alone.passed, 0.5) / Quantile(t.passed, 0.5);
   std::printf(
-      "%-36s %d  %-28s %10.4f ms  peer/this %5.2f  this/ours %5.2f  threads %4.2f  %6.1f GF/s  "
+      "%-36s %d  %-32s %10.4f ms  peer/this %5.2f  this/ours %5.2f  threads %4.2f  %6.1f GF/s  "
       "%5.1f GB/s  differs %.0e\n",
       work.name.c_str(), t.threads, t.contestant.name.c_str(), t.median() * 1e3,
       peer.median() / t.median(), t.median() / ours.median(), gain, flops, bytes, difference);

@@ -50,6 +50,8 @@ std::vector<Contestant> ContestantsOf(const Work& work) {
   add("bfloat16 fast", [](Contestant& c) { c.element = Element::kBFloat16, c.fast = true; });
   add("GroupQueryAttention float16",
       [](Contestant& c) { c.ours = false, c.element = Element::kFloat16; });
+  add("GroupQueryAttention, cache int8",
+      [](Contestant& c) { c.ours = false, c.cache = Element::kInt8; });
   return out;
 }
 

@@ -27,7 +27,7 @@ enum class Element { kFloat, kFloat16, kBFloat16, kInt8 };  // int8: of caches a
 // One way to do a work.
 struct Contestant {
   std::string name;
-  bool ours = true;  // otherwise com.microsoft GroupQueryAttention
+  bool ours = true;  // otherwise com.microsoft GroupQueryAttention, whose int8 has fixed scales
   Element element = Element::kFloat;
   bool fast = false;      // precision
   int64_t documents = 0;  // of equal length

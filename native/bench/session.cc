@@ -96,6 +96,11 @@ std::vector<test::Message> AttributesOf(const Work& work, const Contestant& c) {
                                     IntAttribute("kv_num_heads", work.kv_heads)};
   if (!c.ours) {
     out.push_back(IntAttribute("do_rotary", 1));
+    if (c.cache) {  // int8, with one scale for all keys and one for all values
+      out.push_back(StringAttribute("k_quant_type", "PER_TENSOR"));
+      out.push_back(StringAttribute("v_quant_type", "PER_TENSOR"));
+      out.push_back(IntAttribute("kv_cache_bit_width", 8));
+    }
     return out;
   }
   const bool rotates = !c.slopes && !c.buckets && !c.unrotated && !c.bias_tensor;
@@ -237,13 +242,20 @@ void Session::AddTensors(const Work& work, const Contestant& c) {
             t.bytes.data() + static_cast<size_t>(i) * SizeOf(type));
       }
     }
+    if (c.cache) {
+      Add(inputs_, "position_ids", kInt64, {});
+      for (const char* name : {"attention_bias", "head_sink"}) Add(inputs_, name, type, {});
+      for (const char* name : {"k_scale", "v_scale"}) {
+        Put(kFloat, 0.025, Add(inputs_, name, kFloat, {1}).bytes.data());
+      }
+    }
   }
   Add(outputs_, "output", type, {1, work.length, work.heads * work.head_size});
   for (const char* name : {"present_key", "present_value"}) {
     Tensor& t = Add(outputs_, name, cache, {1, work.kv_heads, work.total(), work.head_size});
     if (work.in_place) t.bytes.clear();
   }
-  if (cache != kInt8) return;
+  if (cache != kInt8 || !c.ours) return;
   Add(outputs_, "log_sum_exp", kFloat, {});
   for (const char* name : {"present_key_scale", "present_value_scale"}) {
     Tensor& t = Add(outputs_, name, kFloat, {1, work.kv_heads, work.total(), 1});

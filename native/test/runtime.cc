@@ -46,6 +46,10 @@ std::string CreateSession(const std::string& model, const std::string& library, 
   std::string error = Text(Ort().CreateSessionOptions(&options));
   if (!error.empty()) return error;
   error = Text(Ort().SetIntraOpNumThreads(options, threads));
+  // Threads that wait for more work would take the cores of the session that runs next.
+  if (error.empty()) {
+    error = Text(Ort().AddSessionConfigEntry(options, "session.force_spinning_stop", "1"));
+  }
   if (error.empty()) error = Text(Ort().RegisterCustomOpsLibrary_V2(options, library.c_str()));
   if (error.empty()) {
     error = Text(Ort().CreateSessionFromArray(g_env, model.data(), model.size(), options, session));
