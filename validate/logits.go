@@ -54,7 +54,7 @@ func (v *validation) compare(ctx context.Context) error {
 		c.Measures = measure(x, y, s.Mask, int(s.Length))
 		r.Cases = append(r.Cases, c)
 	}
-	if v.stored != 0 {
+	if v.costs() {
 		v.clock.begin(runExact, "")
 		exact, _, err := v.runAs(ctx, v.original, decoder.Options{}, false)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -44,7 +45,7 @@ type Case struct {
 	Expected *Expected `json:"expected,omitempty"`
 
 	// Cost compares the patched model with the original as it is, where the patched model's caches
-	// have another element type: what the smaller caches cost. nil of others.
+	// have another element type and its methods are the original's: what the smaller caches cost. nil of others.
 	Cost *Cost `json:"cost,omitempty"`
 }
 
@@ -59,11 +60,8 @@ type Cost struct {
 const CostlyKL = 0.01
 
 // Costly returns the case in which smaller caches cost most, where that is more than CostlyKL; nil where it
-// is less. A model with methods is another one than the original, and the cost of its caches is not known.
+// is less, or not known.
 func (r *Report) Costly() (most *Case) {
-	if r.Claim != nil && len(r.Claim.Methods) > 0 {
-		return nil
-	}
 	for i, c := range r.Cases {
 		if c.Cost != nil && c.Cost.KL > CostlyKL && (most == nil || c.Cost.KL > most.Cost.KL) {
 			most = &r.Cases[i]
@@ -176,7 +174,7 @@ func Run(ctx context.Context, original, patched string, opts Options) (*Report, 
 		return nil, err
 	}
 	asked := v.record != nil && !opts.LogitsOnly
-	v.clock.absent = [stages]bool{runExact: v.stored == 0, runWide: !v.result.Short, rewriteAgain: !asked, runExpected: !asked, compareLayers: !asked, runRounded: v.result.Short}
+	v.clock.absent = [stages]bool{runExact: !v.costs(), runWide: !v.result.Short, rewriteAgain: !asked, runExpected: !asked, compareLayers: !asked, runRounded: v.result.Short}
 	if err := v.compare(ctx); err != nil {
 		return nil, err
 	}
@@ -212,6 +210,12 @@ type validation struct {
 
 	before, record *provenance.Record // of the models; nil where there is none
 	result         *Report
+}
+
+// costs reports whether the patched model can be compared with the original as it is, for what its smaller
+// caches cost: its methods are the original's.
+func (v *validation) costs() bool {
+	return v.stored != 0 && reflect.DeepEqual(methods(v.before), methods(v.record))
 }
 
 // look reads what both models take and give, refuses those that cannot be compared, and decides what is

@@ -39,7 +39,12 @@ func cacheCost(w *cli.Writer, r *validate.Report) {
 		return
 	}
 	w.Line("")
-	w.Line("%s", cli.Wrap(fmt.Sprintf("Its caches hold %s. So it is compared with the original whose caches are rounded alike between calls. This is what the smaller caches cost, beside the original as it is:", r.CacheType), ""))
+	text := fmt.Sprintf("Its caches hold %s. So it is compared with the original whose caches are rounded alike between calls.", r.CacheType)
+	if len(r.Cases) == 0 || r.Cases[0].Cost == nil {
+		w.Line("%s", cli.Wrap(text+" What that costs is not shown beside the methods; rope-rewrite eval compares two models with the same methods.", ""))
+		return
+	}
+	w.Line("%s", cli.Wrap(text+" This is what the smaller caches cost, beside the original as it is:", ""))
 	w.Line("%-31s %9s %9s %7s %7s", "", "mean", "KL, nats", "top-1", "top-5")
 	for _, c := range r.Cases {
 		if k := c.Cost; k != nil {

@@ -52,7 +52,7 @@ func Judge(ctx context.Context, eng engine.Engine, m *onnx.Model, folder string,
 	if ctx.Err() != nil {
 		return NotRun, "", ctx.Err()
 	}
-	if err != nil || report.Rewritten() == 0 {
+	if err != nil || report.Replaced() == 0 {
 		return Unchanged, fmt.Sprint(err), nil
 	}
 	if err := again.Save(patched, onnx.SaveOptions{Force: true}); err != nil {
