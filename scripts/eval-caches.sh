@@ -21,11 +21,14 @@ measure() { # folder, flags of eval...
 	shift
 	resume=
 	[ ! -f "$folder/samples.jsonl" ] || resume=--resume
-	# shellcheck disable=SC2086 # one word, or none
-	"$rewrite" eval "$model/float32.onnx" "$model/int8.onnx" "$model/float16.onnx" "$@" -o "$folder" $resume
+	# shellcheck disable=SC2086 # several words, and one or none
+	"$rewrite" eval $models "$@" -o "$folder" $resume
 }
+
+models="$model/float32.onnx $model/int8.onnx $model/float16.onnx"
 
 measure text-2k --task perplexity --text "$out/text.md" --lengths 2k --windows 12
 measure text-8k --task perplexity --text "$out/text.md" --lengths 8k --windows 4
 measure text-12k --task perplexity --text "$out/text.md" --lengths 12k --windows 3
-measure passkey --task passkey --lengths 2k,8k,12k --depths 80%,95% --samples 20
+models="$model/float32.onnx $model/int8.onnx"
+measure passkey --task passkey --lengths 2k,8k,12k --depths 90%,95% --samples 20

@@ -34,7 +34,7 @@ var (
 )
 
 // everySample is how many of the cases make test-all tries.
-const everySample = 150
+const everySample = 100
 
 // every asks for all cases, which take half an hour: make confirm.
 var every = flag.Bool("every", false, "confirm every rewrite of every test model")
