@@ -3,24 +3,37 @@ package cache_test
 import (
 	"context"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // TestTensorScatter: where TensorScatter writes a cache that Attention reads, a scaling is written
-// into the model's own tables. With half the frequencies, twice the positions give what the
+// into the model's own tables, or into the op Rotary in their place. With half the frequencies, twice the positions give what the
 // original gives, call by call.
 func TestTensorScatter(t *testing.T) {
 	testruntime.Require(t)
 	original := kit.Model("../field/tensor_scatter")
-	patched, report := kit.Patch(t, original, rewrite.Options{Target: rewrite.PlainONNX, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}})
-	if s := report.Sites[0]; !s.RotationOnly {
-		t.Errorf("more than its rotation is said to be known: %+v", s)
+	scaled := func(target rewrite.Target, status rewrite.Status) string {
+		m := kit.OpenModel(t, original)
+		report, err := kit.Rewrite(context.Background(), m, rewrite.Options{Target: target, AllowUnchanged: true, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := report.Sites[0]; !s.RotationOnly || s.Status != status {
+			t.Errorf("target %s: more than its rotation is said to be known: %+v", target, s)
+		}
+		path := filepath.Join(t.TempDir(), "patched.onnx")
+		if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return path
 	}
 	const batch, rows, channels, length, calls = 2, 16, 16, 3, 4
 	logits := func(path string, stretch int64) (all []float64) {
@@ -52,11 +65,13 @@ func TestTensorScatter(t *testing.T) {
 		}
 		return all
 	}
-	want, got := logits(original, 1), logits(patched, 2)
-	if off := kit.Largest(got, want); off > 1e-5 {
-		t.Errorf("twice the positions: off by %.2g", off)
-	}
-	if off := kit.Largest(logits(patched, 1), want); off < 0.1 {
-		t.Errorf("the same positions: off by only %.2g; the scaling changes nothing", off)
+	want := logits(original, 1)
+	for _, patched := range []string{scaled(rewrite.PlainONNX, rewrite.Rewritten), scaled(rewrite.Ops, rewrite.Rotation)} {
+		if off := kit.Largest(logits(patched, 2), want); off > 1e-5 {
+			t.Errorf("twice the positions: off by %.2g", off)
+		}
+		if off := kit.Largest(logits(patched, 1), want); off < 0.1 {
+			t.Errorf("the same positions: off by only %.2g; the scaling changes nothing", off)
+		}
 	}
 }
