@@ -82,7 +82,8 @@ test-go-all: build
 
 # Of the tests of one package, most wait for a process that evaluates: one package more than there are cores runs at a time.
 gotest = $(GO) tool gotestsum --format pkgname --no-color --jsonfile $(BUILD)/tests.json -- -timeout 40m -p $(shell expr $(JOBS) + 1)
-packages = ./... ./cmd/dev/... ./examples/serve/...
+# The slow packages of cmd/dev come first, so that none runs alone at the end.
+packages = ./cmd/dev/... ./... ./examples/serve/...
 
 # make test leaves to make test-all: old runtimes, sanitizers, CUDA's kernels on the host, CPUs without vectors, and
 # of the drawn calls of the kernel three quarters.
