@@ -198,6 +198,10 @@ eval-caches: build ## Measure what caches of int8 and float16 cost SmolLM2 at 2K
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/eval-caches.sh
 
+# Its models are those of make eval-caches.
+profile-token: build ## Show where a token at 4,096 keys spends its time in SmolLM2 (TORCH=PYTHON with onnxruntime)
+	$(TORCH) scripts/profile-token.py $(ROPE_OPS_LIBRARY) $(foreach type,float32 float16 int8,$(BUILD)/smollm2/dynamo18/$(type).onnx)
+
 MUTANTS ?= 2000
 mutants: build ## Change real exports in one to three places each and look for one that a rewrite gets wrong (about 20 minutes)
 	$(GO) run ./cmd/dev/mutants -judged $(MUTANTS) -jobs $(JOBS) testdata/models/*/model.onnx
