@@ -90,6 +90,9 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 	if b.Boundary == out { // it enters the site as it is used
 		return &rotation.Matrix{Factor: 1, Limit: ir.TopPosition}, placed{}, nil
 	}
+	if from.Channels != to.Channels {
+		return nil, placed{}, graph.Refuse(at, "the heads of its %s have %d channels before the rotation, and %d after it", what, from.Channels, to.Channels)
+	}
 	computed, err := positions.Find(ctx, ev, out, b.MeasuredFrom(), mask)
 	if err != nil {
 		return nil, placed{}, graph.Refuse(at, "the positions of its %s cannot be evaluated: %v", what, err)

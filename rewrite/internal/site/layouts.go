@@ -159,15 +159,14 @@ func (s *Sized) recognise(t *eval.ShapeTable, places ...place) error {
 	return nil
 }
 
-// CheckRotation returns an error where the layouts of query and key before and after their rotation do
-// not fit together.
+// CheckRotation returns an error where query or key has other heads before its rotation than after it.
 func (ly *Layouts) CheckRotation() error {
 	for _, v := range []struct {
 		what     string
 		from, to dim.Layout
 	}{{"query", ly.Query, ly.QueryOperand}, {"key", ly.Key, ly.KeyCached}} {
-		if v.from.Heads != v.to.Heads || v.from.Channels != v.to.Channels {
-			return fmt.Errorf("the %s has %d heads of %d channels before the rotation, and %d of %d after it", v.what, v.from.Heads, v.from.Channels, v.to.Heads, v.to.Channels)
+		if v.from.Heads != v.to.Heads {
+			return fmt.Errorf("the %s has %d heads before the rotation, and %d after it", v.what, v.from.Heads, v.to.Heads)
 		}
 	}
 	if width := dim.Saturated(ly.Query.Heads, ly.Query.Channels); width > MaxWidth {

@@ -11,10 +11,12 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // A kept site is written so that ONNX Runtime runs it with the inputs beside it.
@@ -42,6 +44,23 @@ func TestDumpSites(t *testing.T) {
 			t.Fatalf("reason %q, %v, want %q", reason, err, s.Reason)
 		}
 		runDump(t, site)
+	}
+}
+
+// Where the path of a query no longer has the channels of a head, its rotation is refused, and nothing
+// panics, with the model's own nodes as the target too.
+func TestSpoiledRotation(t *testing.T) {
+	t.Parallel()
+	testruntime.Require(t)
+	p := newPatient(t, "llama__dynamo18")
+	spoil(p)
+	opts := rewrite.Options{Target: rewrite.PlainONNX, AllowUnchanged: true, Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=2")}}
+	report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, p.Saved()), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := report.Sites[0]; s.Status != rewrite.Unchanged || !strings.Contains(s.Reason, "channels before the rotation") {
+		t.Errorf("layer 0 is %s: %s", s.Status, s.Reason)
 	}
 }
 
