@@ -22,16 +22,32 @@ func (r Rotary) check() error {
 		notNegative("rotary_offset", r.RotaryOffset),
 		finite("frequencies", r.Frequencies...),
 		finite("gain", r.Gain),
-		r.lengths().checkTrainedLength(),
+		r.Rotation().checkTrainedLength(),
 	)
 }
 
-// lengths is an attention whose frequencies depend on the length in the same way.
-func (r Rotary) lengths() RotaryAttention {
-	return RotaryAttention{
-		Frequencies: r.Frequencies, TrainedLength: r.TrainedLength,
-		LongFrequencies: r.LongFrequencies, DynamicNtk: r.DynamicNtk, DynamicLinear: r.DynamicLinear,
+// Rotation returns an attention op with the attributes of the rotation alone.
+func (r Rotary) Rotation() RotaryAttention {
+	layout := "half"
+	if r.Interleaved == 1 {
+		layout = "interleaved"
 	}
+	return RotaryAttention{
+		Frequencies: r.Frequencies, Gain: r.Gain, RotaryLayout: layout, RotaryOffset: r.RotaryOffset,
+		ExactAngles: r.ExactAngles, PositionAxes: r.PositionAxes,
+		TrainedLength: r.TrainedLength, LongFrequencies: r.LongFrequencies, DynamicNtk: r.DynamicNtk, DynamicLinear: r.DynamicLinear,
+	}
+}
+
+// SetRotation gives the op the rotation of an attention op.
+func (r *Rotary) SetRotation(a RotaryAttention) {
+	r.Interleaved = 0
+	if a.RotaryLayout == "interleaved" {
+		r.Interleaved = 1
+	}
+	r.Frequencies, r.Gain, r.RotaryOffset = a.Frequencies, a.Gain, a.RotaryOffset
+	r.ExactAngles, r.PositionAxes = a.ExactAngles, a.PositionAxes
+	r.TrainedLength, r.LongFrequencies, r.DynamicNtk, r.DynamicLinear = a.TrainedLength, a.LongFrequencies, a.DynamicNtk, a.DynamicLinear
 }
 
 func (r Rotary) checkKey() error {

@@ -10,7 +10,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -33,7 +32,7 @@ func (r *request) record(v values, before map[string]*onnx.ValueInfo) *provenanc
 	for _, e := range v.plan.Sites {
 		s := r.recordedSite(e, siteOf(v.analysis.Sites[e.Layer]))
 		s.Ops, s.PositionIDs = nil, nil
-		if node := e.Change.Node(); node != nil && (e.Form == "" || e.Form == lower.Rotary) {
+		if node := e.Change.Node(); node != nil && e.Form.IsOp() {
 			out.OpSpec = max(out.OpSpec, node.Int("spec_version", 0))
 			s.Ops = []string{node.Name}
 			if op, _ := e.Change.Op(); op != nil && e.Binding.Positions() != op.PositionIDs {
@@ -97,11 +96,11 @@ func (r *request) recordedSite(e *plan.Site, s Site) provenance.Site {
 
 // computes is what a site computes, for the record, where its nodes do not show it.
 func computes(e *plan.Site) *rope.Attention {
-	if e.Form == lower.Rotary {
-		return nil // the op tells it
+	if e.Form.IsOp() {
+		return nil // which tells it
 	}
 	encoding := e.Want.Encoding
-	hidden := e.Form != "" && e.Changes() && (encoding.Turning() == 0 || encoding.LengthDependent.Trained > 0) // from a measurement
+	hidden := e.Changes() && (encoding.Turning() == 0 || encoding.LengthDependent.Trained > 0) // from a measurement
 	if e.Form.Told() && !hidden {
 		return nil
 	}
@@ -178,7 +177,7 @@ func (r *request) recordedEdits(v values) []provenance.Edit {
 		if raised := v.source.raised; raised != nil {
 			add(provenance.Edit{What: "opset", Given: strconv.FormatInt(raised.To, 10)}, e.Layer)
 		}
-		if r.opts.Output.NoFallback && e.Change.Node() != nil && (e.Form == "" || e.Form == lower.Rotary) {
+		if r.opts.Output.NoFallback && e.Change.Node() != nil && e.Form.IsOp() {
 			add(provenance.Edit{What: "fallback", Given: "none"}, e.Layer)
 		}
 	}

@@ -38,15 +38,7 @@ func readRotary(n *onnx.Node) (customop.RotaryAttention, form, error) {
 	if err != nil {
 		return customop.RotaryAttention{}, form{}, err
 	}
-	layout := "half"
-	if op.Interleaved == 1 {
-		layout = "interleaved"
-	}
-	turning := customop.RotaryAttention{
-		Frequencies: op.Frequencies, Gain: op.Gain, RotaryLayout: layout, RotaryOffset: op.RotaryOffset,
-		ExactAngles: op.ExactAngles, PositionAxes: op.PositionAxes,
-		TrainedLength: op.TrainedLength, LongFrequencies: op.LongFrequencies, DynamicNtk: op.DynamicNtk, DynamicLinear: op.DynamicLinear,
-	}
+	turning := op.Rotation()
 	f := formOf(n, turning, false)
 	f.rotary = rotaryForm{format: cmp.Or(op.TensorFormat, "bshd"), inverse: op.Inverse == 1}
 	return turning, f, nil

@@ -24,12 +24,13 @@ func Sites(w *Writer, report *rewrite.Report) {
 	frequencies, originals := 0.0, 0.0 // relative errors of frequencies that the graph computes in each call
 	for _, s := range report.Sites {
 		if s.Proof != nil {
-			verified++
+			if s.Status != rewrite.Rotation {
+				verified++
+			}
 			worst, original, cases = max(worst, s.Proof.MaxError), max(original, s.Proof.OriginalError), max(cases, s.Proof.Cases)
 			frequencies, originals = max(frequencies, s.Proof.FrequencyError), max(originals, s.Proof.OriginalFrequencyError)
 		}
 	}
-	verified -= rotations
 	switch {
 	case report.Again && report.Record != nil && Replaced(report):
 		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers were verified equal when rope-rewrite %s rewrote them, in other nodes than the op.", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
@@ -155,7 +156,7 @@ func DescribeSite(s rewrite.Site) string {
 		text += ", positions computed by the graph, not by index"
 	}
 	if s.RotationOnly {
-		if s.Form == rewrite.Rotary || s.Status == rewrite.Rotation {
+		if s.Status == rewrite.Rotation {
 			return text + "; only its rotation is replaced, by the op " + customop.RotarySpec.Name + ": " + s.Reason
 		}
 		return text + "; only its rotation is rewritten: " + s.Reason

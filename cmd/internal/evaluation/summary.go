@@ -97,6 +97,9 @@ func Summarise(samples []Sample, lengths []int) Summary {
 		c.Rate = float64(c.Right) / float64(c.Samples)
 		c.Low, c.High = wilson(c.Right, c.Samples)
 	}
+	for _, windows := range variants {
+		slices.SortStableFunc(windows, func(a, b Sample) int { return cmp.Compare(a.Index, b.Index) })
+	}
 	for _, name := range order {
 		for _, length := range lengths {
 			r, all, ok := reading(variants[name], length)
@@ -140,7 +143,6 @@ func reading(windows []Sample, length int) (r Reading, all []float64, ok bool) {
 			fits = w.Length
 		}
 	}
-	windows = slices.SortedStableFunc(slices.Values(windows), func(a, b Sample) int { return cmp.Compare(a.Index, b.Index) })
 	var end []float64
 	for _, w := range windows {
 		i := slices.IndexFunc(w.UpTo, func(u UpTo) bool { return u.Length == length })

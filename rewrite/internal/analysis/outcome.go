@@ -147,7 +147,7 @@ func (m *measurer) scoresAlone(ctx context.Context, l *eval.Evaluator, index int
 // left to that one.
 func (m *measurer) rotationAlone(ctx context.Context, l *eval.Evaluator, index int, s *site.Sized, shared map[string][32]byte) (*site.Sized, *measure.Measured, error) {
 	rotation := s.Rotation()
-	if rotation == nil || slices.ContainsFunc(m.Sites[:index], func(of Site) bool { return of.Whole != "" && of.rotates(rotation.Results()) }) {
+	if rotation == nil || slices.ContainsFunc(m.Sites[:index], func(of Site) bool { return of.Whole != "" && of.gives(rotation.Results()) }) {
 		return s, nil, nil
 	}
 	o, err := m.outcome(ctx, l, rotation, rotation.Hash(l.Graph, l.Table, shared), func() { m.say("verifying the rotation of attention layer %d", index+1) })
@@ -158,8 +158,8 @@ func (m *measurer) rotationAlone(ctx context.Context, l *eval.Evaluator, index i
 	return rotation, o.measured, nil
 }
 
-// rotates reports whether a site gives one of these values.
-func (s Site) rotates(values []string) bool {
+// gives reports whether a site gives one of these values.
+func (s Site) gives(values []string) bool {
 	return slices.ContainsFunc(s.Attention.Site.Results(), func(v string) bool { return slices.Contains(values, v) })
 }
 

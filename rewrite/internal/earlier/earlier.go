@@ -21,12 +21,13 @@ type Rewrite struct {
 // Read returns what an earlier rewrite left in m, nil where there was none.
 func Read(m *onnx.Model) (*Rewrite, error) {
 	e := &Rewrite{}
+	record, err := provenance.Read(m)
+	named := names(record)
 	for n := range m.Graph.AllNodes() {
-		if site.IsOp(n) {
+		if site.IsOp(n) || site.IsRotary(n) && named[n.Name] { // another program may have put others there
 			e.Ops = append(e.Ops, n)
 		}
 	}
-	record, err := provenance.Read(m)
 	switch {
 	case errors.Is(err, provenance.ErrNone) && len(e.Ops) == 0:
 		return nil, nil
@@ -36,24 +37,21 @@ func Read(m *onnx.Model) (*Rewrite, error) {
 		return nil, err
 	}
 	e.Record = record
-	named := e.names()
-	for n := range m.Graph.AllNodes() {
-		if site.IsRotary(n) && named[n.Name] { // another program may have put others there
-			e.Ops = append(e.Ops, n)
-		}
-	}
 	return e, nil
 }
 
-// names are those of the nodes that the record describes.
-func (e *Rewrite) names() map[string]bool {
-	names := map[string]bool{}
-	for _, s := range e.Record.Sites {
+// names are those of the nodes that a record describes; none without one.
+func names(record *provenance.Record) map[string]bool {
+	list := map[string]bool{}
+	if record == nil {
+		return list
+	}
+	for _, s := range record.Sites {
 		for _, name := range s.Ops {
-			names[name] = true
+			list[name] = true
 		}
 	}
-	return names
+	return list
 }
 
 // Usable refuses a model from whose record a rewrite cannot start.

@@ -72,7 +72,7 @@ func (w *Op) read() (err error) {
 			return err
 		}
 		w.Rotary, w.positions, w.Now = &r, r.PositionIDs, w.Record.Original
-		w.Now.Encoding = lower.EncodingOf(r, w.Record.Original.Encoding.Precision)
+		w.Now.Encoding = lower.EncodingOf(r.Rotation(), w.Record.Original.Encoding.Precision)
 		return nil
 	}
 	if w.Op, err = definition.Read(w.Node); err != nil {

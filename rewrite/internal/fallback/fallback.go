@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
@@ -80,43 +81,33 @@ func proveAll(ctx context.Context, m *onnx.Model, sites []*plan.Site, functions 
 	for _, f := range functions {
 		of[f.Name] = f
 	}
-	for s, op := range DistinctOps(sites) {
-		if err := definition.Serves(m.Opset(""), s.Scope.View.Element(s.Site.Query.Boundary)); err != nil {
+	p := prover{engine: engine, opset: m.Opset(""), seen: map[string]bool{}}
+	for _, s := range sites {
+		op := becomes(s)
+		if op == nil || !p.first(op) {
+			continue
+		}
+		if err := definition.Serves(p.opset, s.Scope.View.Element(s.Site.Query.Boundary)); err != nil {
 			return 0, err
 		}
-		off, err := proven(ctx, engine, op, of[op.Node.OpType], m.Opset(""))
+		off, err := p.prove(ctx, op, of[s.Change.Node().OpType])
 		if err != nil {
 			return 0, fmt.Errorf("its fallback could not be verified (layer %d): %w", s.Layer, err)
 		}
 		worst = max(worst, off)
 	}
-	off, err := proveRotations(ctx, m, sites, of, engine)
-	return max(worst, off), err
+	return worst, nil
 }
 
-// proveRotations proves the functions for the ops Rotary of a plan, once for ops that differ in names alone.
-func proveRotations(ctx context.Context, m *onnx.Model, sites []*plan.Site, functions map[string]*onnx.Function, engine *sharedengine.Engine) (worst float64, _ error) {
-	seen := map[string]bool{}
-	for _, s := range sites {
-		op := s.Change.Rotary()
-		if op == nil {
-			continue
-		}
-		of := rotation{Rotary: *op, node: s.Change.Node(), heads: [2]int{s.Want.Heads, s.Want.KVHeads}, headSize: s.Want.HeadSize}
-		if seen[of.description()] {
-			continue
-		}
-		seen[of.description()] = true
-		if err := definition.Serves(m.Opset(""), s.Scope.View.Element(s.Site.Query.Boundary)); err != nil {
-			return 0, err
-		}
-		off, err := of.proven(ctx, engine, functions[of.node.OpType], m.Opset(""))
-		if err != nil {
-			return 0, fmt.Errorf("the fallback of its rotation could not be verified (layer %d): %w", s.Layer, err)
-		}
-		worst = max(worst, off)
+// becomes returns the op that a site becomes, nil where its own nodes stay.
+func becomes(s *plan.Site) tried {
+	if op, n := s.Change.Op(); op != nil {
+		return Op{*op, n, s.Want.HeadSize}
 	}
-	return worst, nil
+	if op, n := s.Change.Rotary(); op != nil {
+		return rotation{*op, n, [2]int{s.Want.Heads, s.Want.KVHeads}, s.Want.HeadSize}
+	}
+	return nil
 }
 
 // Op is an op that a site becomes.
@@ -129,18 +120,10 @@ type Op struct {
 // DistinctOps yields the ops that sites become: of several that differ in names alone, the first.
 func DistinctOps(sites []*plan.Site) iter.Seq2[*plan.Site, Op] {
 	return func(yield func(*plan.Site, Op) bool) {
-		seen := map[string]bool{}
+		p := prover{seen: map[string]bool{}}
 		for _, s := range sites {
-			op, n := s.Change.Op()
-			if op == nil {
-				continue
-			}
-			of := Op{*op, n, s.Want.HeadSize}
-			if key := of.description(); !seen[key] {
-				seen[key] = true
-				if !yield(s, of) {
-					return
-				}
+			if op, ok := becomes(s).(Op); ok && p.first(op) && !yield(s, op) {
+				return
 			}
 		}
 	}
@@ -156,11 +139,9 @@ func (o Op) description() string {
 	return fmt.Sprintf("%s %d %+v", o.Node.OpType, o.HeadSize, op)
 }
 
-// proven proves a function for one op and returns its error.
-func proven(ctx context.Context, engine *sharedengine.Engine, op Op, f *onnx.Function, opset int64) (float64, error) {
-	eng, err := engine.Get()
-	if err != nil {
-		return 0, err
+func (o Op) proven(ctx context.Context, eng engine.Engine, f *onnx.Function, opset int64, tokens int) (float64, error) {
+	if tokens > 0 {
+		return prove.DefinitionUpTo(ctx, eng, o.Node, o.RotaryAttention, f, opset, o.HeadSize, tokens)
 	}
-	return prove.Definition(ctx, eng, op.Node, op.RotaryAttention, f, opset, op.HeadSize)
+	return prove.Definition(ctx, eng, o.Node, o.RotaryAttention, f, opset, o.HeadSize)
 }

@@ -47,13 +47,13 @@ func Remove(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine) err
 			foreign[f.Name] = f
 		}
 	}
-	seen := map[string]bool{}
+	p := prover{engine: engine, opset: m.Opset(""), seen: map[string]bool{}}
 	for n := range m.Graph.AllNodes() {
 		f := foreign[names[n]]
 		if f == nil {
 			continue
 		}
-		if err := provenForeign(ctx, m, n, f, engine, seen); err != nil {
+		if err := provenForeign(ctx, p, n, f); err != nil {
 			return fmt.Errorf("%w (%s), which could not be verified to compute the same as the op (node %q): %w; start from the original file", ErrForeign, f.Name, n.Name, err)
 		}
 	}
@@ -69,7 +69,7 @@ var ErrOff = prove.ErrOff
 // Agree runs functions that a model has for its ops, each by itself in place of one op, on a few tokens.
 // The error wraps ErrOff where one computes something else; others say why one could not be run.
 func Agree(ctx context.Context, m *onnx.Model, functions []*onnx.Function, engine *sharedengine.Engine) error {
-	seen := map[string]bool{}
+	p := prover{engine: engine, opset: m.Opset(""), tokens: fewTokens, seen: map[string]bool{}}
 	for _, f := range functions {
 		called := false
 		for n := range m.Graph.AllNodes() {
@@ -77,25 +77,7 @@ func Agree(ctx context.Context, m *onnx.Model, functions []*onnx.Function, engin
 				continue
 			}
 			called = true
-			if site.IsRotary(n) {
-				if err := agreeRotation(ctx, m, n, f, engine, seen); err != nil {
-					return fmt.Errorf("%s (node %q): %w", f.Name, n.Name, err)
-				}
-				continue
-			}
-			op, err := opOf(n, f)
-			if err != nil {
-				return err
-			}
-			if key := op.description(); seen[key] {
-				continue
-			}
-			seen[op.description()] = true
-			eng, err := engine.Get()
-			if err != nil {
-				return err
-			}
-			if _, err := prove.DefinitionUpTo(ctx, eng, op.Node, op.RotaryAttention, f, m.Opset(""), op.HeadSize, fewTokens); err != nil {
+			if err := provenForeign(ctx, p, n, f); err != nil {
 				return fmt.Errorf("%s (node %q): %w", f.Name, n.Name, err)
 			}
 		}
@@ -106,11 +88,24 @@ func Agree(ctx context.Context, m *onnx.Model, functions []*onnx.Function, engin
 	return nil
 }
 
+// provenForeign proves a function that another program wrote, once for all ops alike.
+func provenForeign(ctx context.Context, p prover, n *onnx.Node, f *onnx.Function) error {
+	of := opOf
+	if site.IsRotary(n) {
+		of = rotationOf
+	}
+	op, err := of(n, f)
+	if err == nil && p.first(op) {
+		_, err = p.prove(ctx, op, f)
+	}
+	return err
+}
+
 // opOf is a node as an op that a function stands for.
-func opOf(n *onnx.Node, f *onnx.Function) (Op, error) {
+func opOf(n *onnx.Node, f *onnx.Function) (tried, error) {
 	of, err := definition.Read(n)
 	if err != nil {
-		return Op{}, err
+		return nil, err
 	}
 	op := Op{RotaryAttention: of, Node: n.Clone(), HeadSize: 2*len(of.Frequencies) + int(of.RotaryOffset)} // at least; an op does not say it
 	if op.HeadSize == 0 {
@@ -118,33 +113,4 @@ func opOf(n *onnx.Node, f *onnx.Function) (Op, error) {
 	}
 	op.Node.OpType = f.Name
 	return op, nil
-}
-
-// provenForeign proves a function that another program wrote, once for all ops alike.
-func provenForeign(ctx context.Context, m *onnx.Model, n *onnx.Node, f *onnx.Function, engine *sharedengine.Engine, seen map[string]bool) error {
-	if site.IsRotary(n) {
-		return agreeRotation(ctx, m, n, f, engine, seen)
-	}
-	op, err := opOf(n, f)
-	if err != nil {
-		return err
-	}
-	if key := op.description(); !seen[key] {
-		seen[key] = true
-		_, err = proven(ctx, engine, op, f, m.Opset(""))
-	}
-	return err
-}
-
-// agreeRotation proves a function of the op Rotary, once for all ops alike.
-func agreeRotation(ctx context.Context, m *onnx.Model, n *onnx.Node, f *onnx.Function, engine *sharedengine.Engine, seen map[string]bool) error {
-	of, err := rotationOf(n, f)
-	if err != nil {
-		return err
-	}
-	if key := of.description(); !seen[key] {
-		seen[key] = true
-		_, err = of.proven(ctx, engine, f, m.Opset(""))
-	}
-	return err
 }

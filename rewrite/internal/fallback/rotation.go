@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
 )
 
 // rotation is an op Rotary with the sizes on which its function is tried.
@@ -21,20 +21,19 @@ type rotation struct {
 }
 
 // rotationOf is a node as the op that a function stands for, on sizes that fit: the node does not say them.
-func rotationOf(n *onnx.Node, f *onnx.Function) (rotation, error) {
+func rotationOf(n *onnx.Node, f *onnx.Function) (tried, error) {
 	op, err := definition.ReadRotary(n)
 	if err != nil {
-		return rotation{}, err
+		return nil, err
 	}
 	if op.TensorFormat == "thd" {
-		return rotation{}, errors.New("its tokens are packed, and the function of packed tokens is not verified here")
+		return nil, errors.New("its tokens are packed, and the function of packed tokens is not verified here")
 	}
 	of := rotation{Rotary: op, node: n.Clone(), heads: [2]int{2, 1}, headSize: 2*len(op.Frequencies) + int(op.RotaryOffset)}
 	of.node.OpType = f.Name
 	return of, nil
 }
 
-// description describes an op without the names of its values: ops of one description are the same.
 func (r rotation) description() string {
 	op := r.Rotary
 	op.Query, op.RotatedQuery = "", ""
@@ -43,19 +42,7 @@ func (r rotation) description() string {
 	return fmt.Sprintf("%s %v %d %+v", r.node.OpType, r.heads, r.headSize, op)
 }
 
-// proven proves a function for the op and returns its error.
-func (r rotation) proven(ctx context.Context, engine *sharedengine.Engine, f *onnx.Function, opset int64) (float64, error) {
-	eng, err := engine.Get()
-	if err != nil {
-		return 0, err
-	}
+// proven needs few tokens in any case.
+func (r rotation) proven(ctx context.Context, eng engine.Engine, f *onnx.Function, opset int64, _ int) (float64, error) {
 	return prove.RotaryDefinition(ctx, eng, r.node, r.Rotary, f, opset, r.heads, r.headSize)
-}
-
-// given replaces the name of a value.
-func given(name string) string {
-	if name == "" {
-		return ""
-	}
-	return "given"
 }

@@ -18,6 +18,9 @@ const (
 // Told reports whether what a site computes can be read or measured in this form.
 func (f Form) Told() bool { return f != Inlined }
 
+// IsOp reports whether a site in this form has an op of this project.
+func (f Form) IsOp() bool { return f == "" || f == Rotary }
+
 // Replaced reports whether nodes other than the op replaced the model's own.
 func (f Form) Replaced() bool { return f == Inlined || f == GroupQuery }
 

@@ -185,7 +185,7 @@ func connect(b *ir.Builder, binding Binding, a rope.Attention) (op customop.Rota
 func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, extra ExtraInputs) {
 	op.NumHeads, op.KVNumHeads = int64(a.Heads), int64(a.KVHeads)
 	op.Scale, op.Softcap = float32(a.EffectiveScale()), float32(a.Softcap)
-	op.Gain, op.RotaryOffset = float32(a.Encoding.EffectiveGain()), int64(a.Encoding.Offset)
+	setEncoding(op, a.Encoding)
 	op.CacheLength = cmp.Or(extra.CacheLength, op.CacheLength)
 	if op.CacheType = extra.CacheType; extra.CacheType == "int8" {
 		op.PastKeyScale, op.PastValueScale = op.PastKey+ScaleSuffix, op.PastValue+ScaleSuffix
@@ -205,18 +205,26 @@ func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, ext
 			op.PositionIDs = fromFirstReal(b, op.AttentionMask, op.Query, op.CacheLength)
 		}
 	}
-	if a.Encoding.Layout == rope.Interleaved {
-		op.RotaryLayout = "interleaved"
-	}
 	if a.Cache == rope.Raw {
 		op.Cache = "raw"
 	}
-	if a.Encoding.ExactAngles {
-		op.ExactAngles = 1
-	}
-	op.Frequencies = narrow(a.Encoding.Frequencies)
 	op.QueryFactors, op.KeyFactors = narrow(a.QueryFactors), narrow(a.KeyFactors)
 	lowerPositions(op, a)
+}
+
+// setEncoding sets how query and key are rotated. Attributes that older libraries of the op do not know
+// are left out where they have their default.
+func setEncoding(op *customop.RotaryAttention, e rope.Encoding) {
+	op.Frequencies, op.Gain, op.RotaryOffset = narrow(e.Frequencies), float32(e.EffectiveGain()), int64(e.Offset)
+	if e.Layout == rope.Interleaved {
+		op.RotaryLayout = "interleaved"
+	}
+	op.ExactAngles = dim.OneIf(e.ExactAngles)
+	r := e.LengthDependent
+	op.TrainedLength, op.LongFrequencies, op.DynamicNtk, op.DynamicLinear = r.Trained, narrow(r.Long), float32(r.NTK), dim.OneIf(r.Linear)
+	for _, axis := range e.Axes {
+		op.PositionAxes = append(op.PositionAxes, int64(axis))
+	}
 }
 
 func narrow(list []float64) (out []float32) {

@@ -13,8 +13,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
-// lowerPositions sets the position map, the temperature, and the frequencies that depend
-// on the length of a call. Attributes that older libraries of the op do not know are left
+// lowerPositions sets the position map and the temperature. Attributes that older libraries of the op do not know are left
 // out where they have their default.
 func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	for _, band := range a.Bands {
@@ -36,15 +35,6 @@ func lowerPositions(op *customop.RotaryAttention, a rope.Attention) {
 	op.BandChunk = a.Chunk
 	if t := a.Temperature; t != (rope.Temperature{}) {
 		op.Temperature = []float32{float32(t.Offset), float32(t.Slope), float32(t.Start), float32(max(1, t.Group))}
-	}
-	r := a.Encoding.LengthDependent
-	op.TrainedLength, op.DynamicNtk = r.Trained, float32(r.NTK)
-	if r.Linear {
-		op.DynamicLinear = 1
-	}
-	op.LongFrequencies = narrow(r.Long)
-	for _, axis := range a.Encoding.Axes {
-		op.PositionAxes = append(op.PositionAxes, int64(axis))
 	}
 }
 

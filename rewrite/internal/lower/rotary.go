@@ -41,9 +41,6 @@ func bindRotation(s *site.Sized, m *measure.Measured) (Binding, error) {
 		Position: m.Position, Computed: m.Computed, turning: t,
 	}
 	for i, ly := range t.layouts {
-		if from := []dim.Layout{b.QueryLayout, b.KeyLayout}[i]; from.Heads != ly.Heads {
-			return b, fmt.Errorf("%q has %d heads before the rotation and %d behind it", t.rotated[i], from.Heads, ly.Heads)
-		}
 		if slices.Contains(ly.Axes, dim.UnitAxis) {
 			return b, fmt.Errorf("%q has a dimension of one element beside heads and channels", t.rotated[i])
 		}
@@ -96,14 +93,9 @@ func rotaryNodes(binding Binding, e rope.Encoding) (nodes []*onnx.Node, constant
 			*outputs[i], after = from, append(after, tail...)
 		}
 	}
-	op.Frequencies, op.Gain, op.RotaryOffset = narrow(e.Frequencies), float32(e.EffectiveGain()), int64(e.Offset)
-	op.Interleaved, op.ExactAngles = dim.OneIf(e.Layout == rope.Interleaved), dim.OneIf(e.ExactAngles)
-	r := e.LengthDependent
-	op.TrainedLength, op.LongFrequencies, op.DynamicNtk, op.DynamicLinear = r.Trained, narrow(r.Long), float32(r.NTK), dim.OneIf(r.Linear)
-	op.PositionAxes = nil
-	for _, axis := range e.Axes {
-		op.PositionAxes = append(op.PositionAxes, int64(axis))
-	}
+	var turned customop.RotaryAttention
+	setEncoding(&turned, e)
+	op.SetRotation(turned)
 	node, err := op.Node(binding.Name)
 	if err != nil {
 		return nil, nil, err

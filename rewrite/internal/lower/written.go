@@ -56,13 +56,13 @@ func WrittenRotary(n *onnx.Node, op customop.Rotary) Binding {
 	return Binding{Name: cmp.Or(n.Name, "rope_rewrite/"+op.RotatedQuery), Query: op.Query, Key: op.Key, turning: &turning{written: &op}}
 }
 
-// EncodingOf returns the encoding of an op Rotary, which does not say how precise the model is.
-func EncodingOf(op customop.Rotary, precision rope.Precision) rope.Encoding {
+// EncodingOf returns how an op rotates query and key; an op does not say how precise its model is.
+func EncodingOf(op customop.RotaryAttention, precision rope.Precision) rope.Encoding {
 	e := rope.Encoding{
 		Frequencies: wide(op.Frequencies), Gain: float64(op.Gain), Offset: int(op.RotaryOffset), ExactAngles: op.ExactAngles == 1, Precision: precision,
 		LengthDependent: rope.LengthDependent{Trained: op.TrainedLength, Long: wide(op.LongFrequencies), NTK: float64(op.DynamicNtk), Linear: op.DynamicLinear == 1},
 	}
-	if op.Interleaved == 1 {
+	if op.RotaryLayout == "interleaved" {
 		e.Layout = rope.Interleaved
 	}
 	for _, axis := range op.PositionAxes {
@@ -81,23 +81,11 @@ func Value(op customop.RotaryAttention, original rope.Attention) (rope.Attention
 		QueryFactors: wide(op.QueryFactors), KeyFactors: wide(op.KeyFactors),
 		Chunk: op.BandChunk, Cross: op.Cross == 1,
 		Distance: distanceOf(op),
-		Encoding: rope.Encoding{
-			Frequencies: wide(op.Frequencies), Gain: float64(op.Gain), Offset: int(op.RotaryOffset),
-			ExactAngles: op.ExactAngles == 1, Precision: original.Encoding.Precision,
-			LengthDependent: rope.LengthDependent{
-				Trained: op.TrainedLength, Long: wide(op.LongFrequencies), NTK: float64(op.DynamicNtk), Linear: op.DynamicLinear == 1,
-			},
-		},
+		Encoding: EncodingOf(op, original.Encoding.Precision),
 		Mask: rope.Mask{
 			Causal: op.Causal == 1, Window: op.Window, FirstKeys: op.FirstKeys, Padding: op.AttentionMask != "", Bias: op.AttentionBias != "" || op.BiasBeforeSoftcap != "",
 			Restart: op.DocumentRestart == 1, Start: op.DocumentStart,
 		},
-	}
-	for _, axis := range op.PositionAxes {
-		a.Encoding.Axes = append(a.Encoding.Axes, int(axis))
-	}
-	if op.RotaryLayout == "interleaved" {
-		a.Encoding.Layout = rope.Interleaved
 	}
 	if op.Cache == "raw" {
 		a.Cache = rope.Raw

@@ -23,7 +23,7 @@ func RotaryDefinition(ctx context.Context, eng engine.Engine, n *onnx.Node, op c
 	for _, s := range sessions {
 		defer s.Close()
 	}
-	r := rope.Rotary{Encoding: lower.EncodingOf(op, rope.Float32), TensorFormat: op.TensorFormat, Inverse: op.Inverse == 1}
+	r := rope.Rotary{Encoding: lower.EncodingOf(op.Rotation(), rope.Float32), TensorFormat: op.TensorFormat, Inverse: op.Inverse == 1}
 	worst := 0.0
 	for _, c := range rotaryCalls(op) {
 		e, err := c.compare(ctx, sessions, r, heads, headSize)

@@ -2,10 +2,7 @@ package target_test
 
 import (
 	"context"
-	"encoding/binary"
-	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -95,38 +92,7 @@ func TestTargetONNX(t *testing.T) {
 func TestRotationOnly(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	changed := filepath.Join(t.TempDir(), "model.onnx")
-	m, err := onnx.Open(kit.Model("llama__optimum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	scalar := func(name string, kind onnx.DataType, data []byte) string {
-		m.Graph.AddInitializer(onnx.NewTensor(name, kind, []int64{}, data))
-		return name
-	}
-	one := scalar("place", onnx.Int64, binary.LittleEndian.AppendUint64(nil, 1))
-	least := scalar("least", onnx.Float, binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)))
-	many := scalar("many", onnx.Float, binary.LittleEndian.AppendUint32(nil, math.Float32bits(4096)))
-	for _, n := range []*onnx.Node{
-		onnx.NewNode("Shape", []string{"attention_mask"}, []string{"mask_shape"}),
-		onnx.NewNode("Gather", []string{"mask_shape", one}, []string{"tokens"}),
-		onnx.NewNode("Cast", []string{"tokens"}, []string{"tokens_float"}, onnx.IntAttr("to", int64(onnx.Float))),
-		onnx.NewNode("Div", []string{"tokens_float", many}, []string{"share"}),
-		onnx.NewNode("Max", []string{"share", least}, []string{"factor"}),
-	} {
-		m.Graph.InsertNode(m.Graph.Nodes[0], n)
-	}
-	for _, n := range slices.Clone(m.Graph.Nodes) {
-		if n.OpType == "Softmax" {
-			scaled := n.Inputs[0] + "/scaled"
-			m.Graph.InsertNode(n, onnx.NewNode("Mul", []string{n.Inputs[0], "factor"}, []string{scaled}))
-			n.Inputs[0] = scaled
-		}
-	}
-	if err := m.Save(changed, onnx.SaveOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	changed := unprovable(t, "llama__optimum").Saved()
 	for _, c := range []struct {
 		target rewrite.Target
 		axis   rope.Axis
