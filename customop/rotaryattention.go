@@ -46,7 +46,21 @@ func (r RotaryAttention) check() error {
 		r.checkCross(),
 		r.checkFactors(),
 		r.checkDistances(),
+		r.checkRing(),
 	)
+}
+
+// checkRing refuses what needs the tokens that a ring forgets.
+func (r RotaryAttention) checkRing() error {
+	switch {
+	case r.CacheRing == 0:
+		return nil
+	case r.Causal == 0, r.Window == 0, r.CacheLength == "":
+		return errors.New("cache_ring needs causal = 1, a window and cache_length")
+	case r.AttentionBias != "", r.BiasBeforeSoftcap != "", r.TotalLength != "", r.DocumentRestart == 1:
+		return errors.New("cache_ring forgets tokens, which attention_bias, bias_before_softcap, total_length and document_restart need")
+	}
+	return flag("cache_ring", r.CacheRing)
 }
 
 // checkAxes refuses what asks for one position where a token has several.

@@ -72,6 +72,7 @@ type RotaryAttention struct {
 	DocumentStart    int64     // Position of the first token of each document when positions restart, ≥ 0.
 	Precision        string    // exact keeps rotated queries and this call's rotated keys in float32 for the product; fast rounds them to T first, as the cache does, and softmax weights too where the CPU multiplies bfloat16. The same for float32.
 	CacheType        string    // C, the element type of past_key, past_value, present_key and present_value: same is T; float16 and bfloat16 where T is float; int8, where each token's key and value of a head is a row of integers with a scale of its own, the largest magnitude of the row divided by 127, and the integers are the numbers divided by it and rounded to the nearest, ties to even. A row with a number that is not finite has the scale NaN. Another type than same needs past_key and past_value. The keys and values of this call are read as they come, before they are rounded for the cache.
+	CacheRing        int64     // 1: the buffers of past_key and past_value are rings, in which new tokens take the rows of the oldest. The token at index j is in row j where j < first_keys, and else in row first_keys + (j − first_keys) mod (capacity − first_keys). So a row of the batch whose cache_length is beyond the capacity has lost cache_length − capacity tokens behind its first keys. What this page says then holds for the tokens that are left: indices count these alone, and of attention_mask and document_ids the columns of the others are not read. A raw cache takes position_ids less the number of lost tokens; a rotated one takes them as they are. attention_mask may then be narrower than all tokens; those behind its last column are shown. Needs cache_length, causal 1, a window, and a capacity of first_keys + window or more. Not together with attention_bias, bias_before_softcap, total_length and document_restart. With first_keys_shown, attention_mask must show each row's first first_keys tokens.
 	Cache            string    // rotated stores rotated keys; raw stores keys as they come and rotates them when they are read; not together with document_restart.
 }
 
@@ -139,6 +140,7 @@ func (r RotaryAttention) Node(name string) (Node, error) {
 	b.optional(NodeAttribute{Name: "document_start", Kind: Int, Int: r.DocumentStart}, r.DocumentStart == 0, 2)
 	b.optional(NodeAttribute{Name: "precision", Kind: Text, Text: r.Precision}, r.Precision == "" || r.Precision == "exact", 2)
 	b.optional(NodeAttribute{Name: "cache_type", Kind: Text, Text: r.CacheType}, r.CacheType == "" || r.CacheType == "same", 8)
+	b.optional(NodeAttribute{Name: "cache_ring", Kind: Int, Int: r.CacheRing}, r.CacheRing == 0, 8)
 	b.optional(NodeAttribute{Name: "cache", Kind: Text, Text: r.Cache}, r.Cache == "" || r.Cache == "rotated", 1)
 	return b.node()
 }
@@ -193,6 +195,7 @@ func ParseRotaryAttention(n Node) (RotaryAttention, error) {
 	p.int("document_start", &r.DocumentStart, false)
 	p.string("precision", &r.Precision, false)
 	p.string("cache_type", &r.CacheType, false)
+	p.int("cache_ring", &r.CacheRing, false)
 	p.string("cache", &r.Cache, false)
 	return r, p.end(r.check)
 }

@@ -55,6 +55,7 @@ struct AttentionParams {
   // are for a rotated cache: with a raw one they belong to the queries.
   std::vector<float> query_factors, key_factors;
   bool raw_cache = false;  // keys are stored as they come, and rotated when read
+  bool ring = false;       // caches of fixed capacity are rings, see Ring
   bool fast = false;       // 16-bit types: products read rotated queries and keys rounded
   bool causal = true;
   bool cross = false;             // keys are those of another text, as many as that has
@@ -82,6 +83,29 @@ struct AttentionParams {
   }
 };
 
+// Where a cache has its tokens that has no room for all of them. Behind the first ones the rows are
+// a ring, in which new tokens take the place of the oldest.
+struct Ring {
+  int64_t first = 0;               // tokens that stay
+  int64_t rows = 0;                // of the ring; 0: there is none, and tokens stand at their index
+  const int64_t* turns = nullptr;  // [batch]: by how many rows the ring has turned; null: by none
+
+  constexpr int64_t capacity() const { return first + rows; }
+  // The row of the token at an index among those that are left.
+  constexpr int64_t Row(int64_t batch, int64_t index) const {
+    if (rows == 0 || index < first) return index;
+    return first + (index - first + Turn(batch)) % rows;
+  }
+  // The index whose row follows on the last one: those before it, and those from it on, stand one
+  // behind the other.
+  constexpr int64_t Split(int64_t batch) const { return capacity() - Turn(batch); }
+  // Whether a new token's row is still its own when the call is over.
+  constexpr bool Keeps(int64_t index, int64_t place, int64_t new_keys) const {
+    return rows == 0 || index < first || place >= new_keys - rows;
+  }
+  constexpr int64_t Turn(int64_t batch) const { return turns == nullptr ? 0 : turns[batch]; }
+};
+
 // The tensors of one run but for its caches. Every shape has been checked.
 template <typename T>
 struct AttentionCall {
@@ -97,6 +121,7 @@ struct AttentionCall {
   Rows<T> output;
   int64_t present_rows = 0;  // of each head, at least max_total
   int64_t total_length = 0;  // what the caller says of the longest row; 0: nothing
+  Ring ring;                 // with one, max_past and row_past may be more than its capacity
 
   const int64_t* positions = nullptr;  // [axes, batch or 1, length]; null means past + place
   int64_t positions_batch_stride = 0;  // 0 when all rows share one
@@ -104,6 +129,7 @@ struct AttentionCall {
   int64_t positions_axis_stride = 0;
   const int64_t* mask = nullptr;  // [batch or 1, max_total or more]; null shows every key
   int64_t mask_batch_stride = 0;
+  int64_t mask_width = 0;              // with a ring: columns, and keys behind them are shown
   const int64_t* documents = nullptr;  // [batch or 1, max_total or more]; null means no ids
   int64_t documents_batch_stride = 0;
 
@@ -118,6 +144,11 @@ struct AttentionCall {
   // Keys of a row, cached and new.
   int64_t total(int64_t batch) const { return past(batch) + new_keys; }
   int64_t max_total() const { return max_past + new_keys; }
+  // Whether the mask shows the key at an index.
+  bool Shows(int64_t batch, int64_t index) const {
+    if (mask == nullptr || (ring.rows > 0 && index >= mask_width)) return true;
+    return mask[batch * mask_batch_stride + index] != 0;
+  }
 };
 
 // The tensors of one run, with caches of type C.

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "positions.h"
+#include "ring.h"
 #include "tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -183,8 +184,9 @@ bool ComputeAttention(const Run<T, C>& run, const Plan& plan, Host& host) {
 }
 
 template <typename T, typename C>
-bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T, C>& args, Host& host) {
+bool RunOnTarget(const AttentionParams& params, AttentionArgs<T, C> args, Host& host) {
   if (args.batch == 0) return true;
+  const RingCall<T> ring_call(params, args);
   const Positions<T> positions(params, args);
   AngleTables tables(params, host, args.batch, args.length, positions.shared());
   if (!tables.ok()) return false;
@@ -197,13 +199,14 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T, C>& args,
 
   // New keys are rotated into present_key, or into memory of this run when nobody asked for
   // present_key, or when it would round keys that this run still multiplies, by queries or by
-  // factors, or that a cache of fewer bits rounds.
+  // factors, or that a cache of fewer bits rounds. A ring takes them when all is read.
   constexpr bool kSameType = std::is_same_v<T, C>;
+  const bool ring = args.ring.rows > 0;
   const int64_t kv_heads = params.kv_num_heads;
   const bool keep_keys = args.present_key.data != nullptr;
   const bool keep_values = args.present_value.data != nullptr;
   const bool whole = params.key_factors.empty() && (params.fast || params.raw_cache);
-  const bool own = !keep_keys || !kSameType || !(kIsFloat<T> || whole);
+  const bool own = ring || !keep_keys || !kSameType || !(kIsFloat<T> || whole);
   const int64_t head = args.new_keys * args.head_size;
   const int64_t all = args.batch * kv_heads * head;
   const ScratchFloats own_keys(host, own ? static_cast<size_t>(all) : 0);
@@ -216,7 +219,7 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T, C>& args,
   ForEachCache(args, [&](int64_t, const auto& past, const auto& present) {
     shared = shared || (args.max_past > 0 && past.data == present.data);
   });
-  const bool copy = plan.in_place() && !shared && args.max_past > 0;
+  const bool copy = plan.in_place() && !shared && args.max_past > 0 && !ring;
   ForEachCache(args, [&](int64_t channels, const auto& past, const auto& present) {
     if (!copy) CopyPast(args, kv_heads, channels, past, present, host);
     // Before new rows come: present may share past's memory without standing in its place.
@@ -234,17 +237,19 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T, C>& args,
   const FirstKeys first_keys(params, args);
   const DistanceRun distances(params, args);
   Run<T, C> run{params, args, tables, positions, key_angles, documents, first_keys, distances};
-  run.keys.cached = keep_keys && !copy ? present_key : args.past_key;
-  run.keys.scales = keep_keys && !copy ? Const(args.present_key_scale) : args.past_key_scale;
+  const bool reads_present = !copy && !ring;
+  run.keys.cached = keep_keys && reads_present ? present_key : args.past_key;
+  run.keys.scales =
+      keep_keys && reads_present ? Const(args.present_key_scale) : args.past_key_scale;
   if (!own) run.keys.appended = present_key;
   run.keys.new_rows = Const(rotated);
   run.keys.whole = !own && !copy;
-  run.values.cached = keep_values && !copy ? present_value : args.past_value;
+  run.values.cached = keep_values && reads_present ? present_value : args.past_value;
   run.values.scales =
-      keep_values && !copy ? Const(args.present_value_scale) : args.past_value_scale;
-  if (kSameType) run.values.appended = present_value;
+      keep_values && reads_present ? Const(args.present_value_scale) : args.past_value_scale;
+  if (kSameType && !ring) run.values.appended = present_value;
   run.values.new_rows = args.value;
-  run.values.whole = kSameType && keep_values && !copy;
+  run.values.whole = kSameType && keep_values && reads_present;
   run.scale = std::abs(scale);
   run.negate = scale < 0;
   run.in_place = plan.in_place();
@@ -254,7 +259,9 @@ bool RunOnTarget(const AttentionParams& params, const AttentionArgs<T, C>& args,
               params.temperature.slope <= 0;
   run.scores_first = plan.scores_first();
   run.copy = copy;
-  return ComputeAttention(run, plan, host);
+  if (!ComputeAttention(run, plan, host)) return false;
+  if (ring) StoreInRing(params, args, Const(rotated), host);
+  return true;
 }
 
 }  // namespace HWY_NAMESPACE

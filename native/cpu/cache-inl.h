@@ -37,13 +37,15 @@ struct CachedRows {
     return whole ? args.total(batch) : args.past(batch);
   }
 
-  // Calls take(first row, stride, scales) for the rows from `row` on to the split or the end.
+  // Calls take(first row, stride, scales) for the rows from `row` on to the split, the ring's split
+  // or the end.
   template <typename T, typename Take>
   void At(const AttentionCall<T>& args, int64_t batch, int64_t head, int64_t row,
           const Take& take) const {
     if (row < Split(args, batch)) {
-      const float* of_rows = scales.data == nullptr ? nullptr : scales.At(batch, head, row);
-      take(cached.At(batch, head, row), static_cast<size_t>(cached.row_stride), of_rows);
+      const int64_t at = args.ring.Row(batch, row);
+      const float* of_rows = scales.data == nullptr ? nullptr : scales.At(batch, head, at);
+      take(cached.At(batch, head, at), static_cast<size_t>(cached.row_stride), of_rows);
     } else if (appended.data != nullptr) {
       take(appended.At(batch, head, row), static_cast<size_t>(appended.row_stride), nullptr);
     } else {
@@ -100,7 +102,7 @@ void ClearUnused(const AttentionCall<T>& args, int64_t heads, int64_t channels,
   if (args.row_past == nullptr && args.present_rows == args.max_total()) return;
   ForEach(host, static_cast<size_t>(args.batch * heads), [&](size_t i) {
     const int64_t batch = static_cast<int64_t>(i) / heads;
-    const int64_t total = args.total(batch);
+    const int64_t total = std::min(args.total(batch), args.present_rows);  // a ring may be full
     memset(static_cast<void*>(present.At(batch, static_cast<int64_t>(i) % heads, total)), 0,
            static_cast<size_t>((args.present_rows - total) * channels) * sizeof(C));
   });
@@ -115,6 +117,15 @@ void ForEachCache(const AttentionArgs<T, C>& args, const Body& body) {
     body(1, args.past_key_scale, args.present_key_scale);
     body(1, args.past_value_scale, args.present_value_scale);
   }
+}
+
+// Stores a row of the caches, if they are wanted.
+template <typename From, typename C>
+void StoreCached(const From* from, int64_t size, const Rows<C>& present, const Rows<float>& scales,
+                 int64_t batch, int64_t head, int64_t row) {
+  if (present.data == nullptr) return;
+  StoreRow(from, static_cast<size_t>(size), present.At(batch, head, row),
+           scales.data == nullptr ? nullptr : scales.At(batch, head, row));
 }
 
 // Calls body(batch, head, row) for the new tokens of every key-value head.
@@ -137,43 +148,54 @@ void ForEachNewRow(const AttentionParams& params, const AttentionCall<T>& args, 
 
 // Puts the new keys, rotated unless the cache is raw, and the new values behind the past ones, as
 // far as present_key and present_value are wanted. These keys are also left in `rotated` by their
-// place in the call, if that is present, as it is where factors multiply keys of 16 bits.
+// place in the call, if that is present, as it is where factors multiply keys of 16 bits. A ring
+// needs `rotated`, and StoreInRing afterwards.
 template <typename T, typename C>
 void AppendNew(const AttentionParams& params, const AttentionArgs<T, C>& args,
                const AngleTables& tables, const Rows<float>& rotated, Host& host) {
   const size_t head_size = static_cast<size_t>(args.head_size);
-  const auto scale = [](const Rows<float>& scales, int64_t batch, int64_t head, int64_t index) {
-    return scales.data == nullptr ? nullptr : scales.At(batch, head, index);
-  };
+  const bool stores = args.ring.rows == 0;
   ForEachNewRow(params, args, host, [&](int64_t batch, int64_t head, int64_t place) {
     const int64_t index = args.past(batch) + place;
     const T* key = args.key.At(batch, head, place);
     const float* table = tables.KeyRow(batch, place);
+    const auto store_key = [&](const auto* row) {
+      if (!stores) return;
+      StoreCached(row, args.head_size, args.present_key, args.present_key_scale, batch, head,
+                  index);
+    };
     if (params.raw_cache) {
       if (rotated.data != nullptr) Convert(key, head_size, rotated.At(batch, head, place));
-      if (args.present_key.data != nullptr) {
-        StoreRow(key, head_size, args.present_key.At(batch, head, index),
-                 scale(args.present_key_scale, batch, head, index));
-      }
+      store_key(key);
     } else if (rotated.data != nullptr) {
       float* row = rotated.At(batch, head, place);
       RotateHead(params, key, table, head_size, row);
       MultiplyChannels(params.key_factors, row);
       if (params.fast) RoundTo<T>(row, head_size);
-      if (args.present_key.data != nullptr) {
-        StoreRow(row, head_size, args.present_key.At(batch, head, index),
-                 scale(args.present_key_scale, batch, head, index));
-      }
+      store_key(row);
     } else if constexpr (std::is_same_v<T, C>) {
       T* row = args.present_key.At(batch, head, index);
       RotateHead(params, key, table, head_size, row);
       if constexpr (kIsFloat<T>) MultiplyChannels(params.key_factors, row);
     }
-    if (args.present_value.data != nullptr) {
-      StoreRow(args.value.At(batch, head, place), static_cast<size_t>(args.v_head_size),
-               args.present_value.At(batch, head, index),
-               scale(args.present_value_scale, batch, head, index));
-    }
+    if (!stores) return;
+    StoreCached(args.value.At(batch, head, place), args.v_head_size, args.present_value,
+                args.present_value_scale, batch, head, index);
+  });
+}
+
+// Gives the rows of the oldest tokens to those of this call, once the run has read them all.
+template <typename T, typename C>
+void StoreInRing(const AttentionParams& params, const AttentionArgs<T, C>& args,
+                 const Rows<const float>& rotated, Host& host) {
+  ForEachNewRow(params, args, host, [&](int64_t batch, int64_t head, int64_t place) {
+    const int64_t index = args.past(batch) + place;
+    if (!args.ring.Keeps(index, place, args.new_keys)) return;
+    const int64_t row = args.ring.Row(batch, index);
+    StoreCached(rotated.At(batch, head, place), args.head_size, args.present_key,
+                args.present_key_scale, batch, head, row);
+    StoreCached(args.value.At(batch, head, place), args.v_head_size, args.present_value,
+                args.present_value_scale, batch, head, row);
   });
 }
 

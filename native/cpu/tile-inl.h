@@ -95,11 +95,13 @@ class TileAttention {
       copied = end;
     };
     const int64_t splits[] = {run_.keys.Split(run_.args, task_.batch),
-                              run_.values.Split(run_.args, task_.batch), mask_.Split()};
+                              run_.values.Split(run_.args, task_.batch), mask_.Split(),
+                              run_.args.ring.Split(task_.batch)};
     mask_.ForEachSpan(keys, [&](Range span) {
       for (Range tile = span; !tile.empty(); tile = {tile.end, span.end}) {
         tile.end = std::min(tile.begin + kTileKeys, span.end);
-        // The keys of a tile stand in one tensor, and are all first keys or none of them is.
+        // The keys of a tile stand one behind the other in one tensor, and are all first keys or
+        // none of them is.
         for (const int64_t split : splits) {
           if (tile.begin < split) tile.end = std::min(tile.end, split);
         }

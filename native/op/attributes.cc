@@ -272,6 +272,25 @@ bool ReadCross(const NodeInfo& node, const AttentionParams& params) {
   return true;
 }
 
+// A ring forgets tokens behind a window. What needs all of them cannot go with it.
+bool ReadRing(const NodeInfo& node, const AttentionParams& params) {
+  if (!Flag(node, spec::kAttrCacheRing, spec::kDefaultCacheRing)) return false;
+  if (!params.causal || params.window == 0 || !node.HasInput(spec::kCacheLength)) {
+    node.RefuseAttribute(spec::kAttrCacheRing, " needs causal 1, a window and input ",
+                         spec::kInputNames[spec::kCacheLength]);
+  }
+  if (params.document_restart) {
+    node.RefuseAttribute(spec::kAttrCacheRing, " forgets tokens, which ",
+                         spec::kAttrDocumentRestart, " counts");
+  }
+  for (const auto input : {spec::kAttentionBias, spec::kBiasBeforeSoftcap, spec::kTotalLength}) {
+    if (node.HasInput(input)) {
+      node.RefuseAttribute(spec::kAttrCacheRing, " goes without input ", spec::kInputNames[input]);
+    }
+  }
+  return true;
+}
+
 // Slopes and buckets of distances. What the keys of another text have none of.
 void ReadDistances(const NodeInfo& node, AttentionParams& params) {
   params.distance_slopes = FiniteFloats(node, spec::kAttrDistanceSlopes);
@@ -360,6 +379,7 @@ AttentionParams ReadAttributes(const OrtApi& api, const OrtKernelInfo* info,
   ReadFactors(node, params);
   params.cross = ReadCross(node, params);
   ReadDistances(node, params);
+  params.ring = ReadRing(node, params);
   return params;
 }
 

@@ -161,6 +161,7 @@ class Checker {
     }
     args_.total_length = TotalLength();
     args_.present_rows = std::max(capacity_, args_.total_length);
+    if (params_.ring) CheckRing();
     args_.max_past = 0;
     const int32_t* row_past = lengths.As<int32_t>();
     bool uniform = true;
@@ -170,6 +171,16 @@ class Checker {
       uniform = uniform && row_past[b] == row_past[0];
     }
     if (!uniform) args_.row_past = row_past;
+  }
+
+  // The rows behind the first keys hold a window.
+  void CheckRing() {
+    args_.ring.first = params_.first_keys;
+    args_.ring.rows = capacity_ - params_.first_keys;
+    if (args_.ring.rows >= params_.window) return;
+    Refuse(WithShape(spec::kPastKey), " has room for ", capacity_, " tokens; a ring with ",
+           params_.first_keys, " first keys and a window of ", params_.window, " needs ",
+           params_.first_keys + params_.window, " or more");
   }
 
   int64_t TotalLength() const {
@@ -188,6 +199,11 @@ class Checker {
   void CheckCacheLength(int64_t batch, int64_t past) const {
     const std::string given = Text(WithShape(spec::kCacheLength), " has ", past, " in row ", batch);
     if (past < 0) Refuse(given, "; it must not be negative");
+    if (params_.ring) {
+      if (past <= INT32_MAX - args_.length) return;
+      Refuse(given, ", which with the ", args_.length, " new tokens of ", WithShape(spec::kQuery),
+             " is more than ", INT32_MAX);
+    }
     if (past > capacity_) {
       Refuse(given, ", but ", WithShape(spec::kPastKey), " has room for ", capacity_, " tokens");
     }
@@ -233,7 +249,10 @@ class Checker {
       return RowStride(i, args_.max_total(), KeysText());
     }
     const auto& shape = inputs_[i].shape;
-    if (shape.size() == 2 && shape[1] >= args_.max_total()) return RowStride(i, shape[1], "any");
+    const bool any_width = params_.ring && i == spec::kAttentionMask;
+    if (shape.size() == 2 && (any_width || shape[1] >= args_.max_total())) {
+      return RowStride(i, shape[1], "any");
+    }
     Refuse(WithShape(i), " must be ", ShapeText({args_.batch, args_.max_total()}),
            " or wider (the largest cache_length ", args_.max_past, " + length ", args_.length,
            ") to fit ", WithShape(spec::kQuery));
@@ -244,6 +263,20 @@ class Checker {
     if (!mask.present) return;
     args_.mask_batch_stride = KeyStride(spec::kAttentionMask);
     args_.mask = mask.As<int64_t>();
+    if (!params_.ring) return;
+    args_.mask_width = mask.shape[1];
+    if (params_.first_keys_shown) CheckFirstKeys();
+  }
+
+  // A ring keeps the tokens at the first indices, so these must be the first ones that are shown.
+  void CheckFirstKeys() const {
+    for (int64_t b = 0; b < args_.batch; ++b) {
+      for (int64_t j = 0; j < std::min(params_.first_keys, args_.total(b)); ++j) {
+        if (args_.Shows(b, j)) continue;
+        Refuse(At(spec::kAttentionMask, b, j, 0), "; a ring keeps the first ", params_.first_keys,
+               " tokens of a row, which must not be padding");
+      }
+    }
   }
 
   // Tokens that the mask hides may have any id.
@@ -254,10 +287,8 @@ class Checker {
     args_.documents = tensor.As<int64_t>();
     for (int64_t b = 0; b < args_.batch; ++b) {
       const int64_t* ids = args_.documents + b * args_.documents_batch_stride;
-      const int64_t* mask =
-          args_.mask == nullptr ? nullptr : args_.mask + b * args_.mask_batch_stride;
       for (int64_t j = 0; j < args_.total(b); ++j) {
-        if (ids[j] >= kReader || (mask != nullptr && mask[j] == 0)) continue;
+        if (ids[j] >= kReader || !args_.Shows(b, j)) continue;
         Refuse(At(spec::kDocumentIds, b, j, ids[j]),
                "; ids are -1 (reader), 0 (anchor) or more (documents)");
       }
@@ -349,13 +380,11 @@ class Checker {
   void CheckPositionsOfRow(int64_t axis, int64_t batch) const {
     const int64_t* positions =
         args_.positions + axis * args_.positions_axis_stride + batch * args_.positions_batch_stride;
-    const int64_t* mask = args_.mask;
-    if (mask != nullptr) mask += batch * args_.mask_batch_stride + args_.past(batch);
     const int64_t* ids = params_.document_restart ? args_.documents : nullptr;
     if (ids != nullptr) ids += batch * args_.documents_batch_stride + args_.past(batch);
     int64_t first = -1;
     for (int64_t place = 0; place < args_.length; ++place) {
-      if (mask != nullptr && mask[place] == 0) continue;
+      if (!args_.Shows(batch, args_.past(batch) + place)) continue;
       if (ids != nullptr && ids[place] != kReader) continue;
       const int64_t p = positions[place];
       if (p < 0 || p > kMaxPosition) {

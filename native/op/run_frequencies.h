@@ -50,10 +50,8 @@ int64_t ReachOf(const AttentionCall<T>& args) {
   int64_t reach = 0;
   for (int64_t b = 0; b < args.batch; ++b) {
     const int64_t past = args.past(b);
-    const int64_t* mask =
-        args.mask == nullptr ? nullptr : args.mask + b * args.mask_batch_stride + past;
     for (int64_t place = 0; place < args.length; ++place) {
-      if (mask != nullptr && mask[place] == 0) continue;
+      if (!args.Shows(b, past + place)) continue;
       if (args.positions == nullptr) {
         reach = std::max(reach, past + place + 1);
         continue;

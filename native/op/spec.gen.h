@@ -188,6 +188,7 @@ inline constexpr char kAttrDocumentRestart[] = "document_restart";
 inline constexpr char kAttrDocumentStart[] = "document_start";
 inline constexpr char kAttrPrecision[] = "precision";
 inline constexpr char kAttrCacheType[] = "cache_type";
+inline constexpr char kAttrCacheRing[] = "cache_ring";
 inline constexpr char kAttrCache[] = "cache";
 inline constexpr float kDefaultScale = 0;
 inline constexpr float kDefaultGain = 1;
@@ -210,6 +211,7 @@ inline constexpr int64_t kDefaultDocumentRestart = 0;
 inline constexpr int64_t kDefaultDocumentStart = 0;
 inline constexpr char kDefaultPrecision[] = "exact";
 inline constexpr char kDefaultCacheType[] = "same";
+inline constexpr int64_t kDefaultCacheRing = 0;
 inline constexpr char kDefaultCache[] = "rotated";
 
 // The op's inputs and outputs, for what is written for any op.

@@ -175,6 +175,27 @@ void DrawCache(Call& call, std::mt19937 random) {
   call.name += std::string(", caches of ") + NameOf(*call.cache);
 }
 
+// Rings in some of the calls that have a window.
+void DrawRing(Call& call, std::mt19937 random) {
+  AttentionParams& p = call.params;
+  if (!p.causal || p.cross || call.past == 0 || random() % 2 == 0) return;
+  if (p.window == 0 || p.window > 1000) p.window = Pick(random, {1, 5, 64, 100});
+  p.ring = true;
+  p.document_restart = false;
+  call.bias_dims.clear();
+  call.bias_before_dims.clear();
+  if (p.first_keys_shown) call.left_padding = std::min<int64_t>(call.left_padding, 0);
+  call.capacity = -1;
+  call.ring = p.first_keys + p.window + Pick(random, {0, 1, 13, 200});
+  const int64_t total = call.past + call.length;
+  if (random() % 2 == 0) {
+    call.mask_width = std::min(total, std::max<int64_t>(1, call.batch * call.left_padding));
+  }
+  call.name += ", a ring of " + std::to_string(call.ring) + " rows, window " +
+               std::to_string(p.window) + ", padding " + std::to_string(call.left_padding) +
+               (call.mask_width > 0 ? " in a narrow mask" : "");
+}
+
 // A call drawn from all that the op can do, with at most `budget` products.
 Call DrawCall(uint32_t seed, int64_t budget) {
   std::mt19937 random(seed);
@@ -242,6 +263,7 @@ Call DrawCall(uint32_t seed, int64_t budget) {
     DrawAxes(call, std::mt19937(seed + 15487));
     DrawDistances(call, std::mt19937(seed + 27449));
     DrawCache(call, std::mt19937(seed + 44221));
+    DrawRing(call, std::mt19937(seed + 60013));
     return call;
   }
 }
@@ -266,6 +288,7 @@ Sample Measure(Call call, Operands operands) {
   sample.plain_key =
       Distance(made.cache ? made.AsCached(plain.present_key, made.head_size) : plain.present_key,
                sample.exact.present_key);
+  sample.exact.present_key = made.Kept(sample.exact.present_key, made.head_size);
   sample.plain_log = Distance(plain.log_sum_exp, sample.exact.log_sum_exp);
   return sample;
 }

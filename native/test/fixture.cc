@@ -251,6 +251,8 @@ AttentionArgs<float> Call::Args() {
     args.position_axes = std::max<int64_t>(1, axes);
     args.positions_axis_stride = axes > 0 ? batch * length : 0;
   }
+  if (ring > 0) args.ring = {params.first_keys, ring - params.first_keys};
+  args.mask_width = mask_width > 0 ? mask_width : total;
   if (!mask.empty()) {
     args.mask = mask.data();
     args.mask_batch_stride = static_cast<int64_t>(mask.size()) == total ? 0 : total;
@@ -265,17 +267,48 @@ std::vector<float> Call::PresentKeys() const {
   for (int64_t b = 0; b < batch; ++b) {
     for (int64_t h = 0; h < kv; ++h) {
       const float* head = present_key.data() + (b * kv + h) * PresentRows() * head_size;
-      out.insert(out.end(), head, head + Total(b) * head_size);
+      for (int64_t j = 0; j < Total(b); ++j) {
+        if (!InRing(j, Total(b))) continue;
+        const float* row = head + (ring > 0 ? RingRow(j) : j) * head_size;
+        out.insert(out.end(), row, row + head_size);
+      }
     }
   }
   return out;
+}
+
+// The same call with its past in a ring, whose other rows hold NaN.
+bool Call::RunInRing(Host& host) {
+  Call rows = *this;
+  rows.capacity = ring;
+  const int64_t kv = params.kv_num_heads;
+  const auto take = [&](const std::vector<float>& all, int64_t size) {
+    std::vector<float> out(static_cast<size_t>(batch * kv * ring * size), NAN);
+    for (int64_t i = 0; i < batch * kv; ++i) {
+      const int64_t tokens = Total(i / kv) - NewKeys();
+      for (int64_t j = 0; j < tokens; ++j) {
+        const auto from = all.begin() + (i * past + j) * size;
+        std::copy(from, from + size, out.begin() + (i * ring + RingRow(j)) * size);
+      }
+    }
+    return out;
+  };
+  rows.past_key = take(past_key, head_size);
+  rows.past_value = take(past_value, v_head_size);
+  const bool done = rows.Run(host);
+  output = rows.output;
+  log_sum_exp = rows.log_sum_exp;
+  present_key = rows.present_key;
+  present_value = rows.present_value;
+  return done;
 }
 
 bool Call::RestIsRight() const {
   const auto right = [&](const std::vector<float>& present, int64_t size) {
     for (int64_t i = 0; i < batch * params.kv_num_heads; ++i) {
       const float* head = present.data() + i * PresentRows() * size;
-      for (int64_t x = Total(i / params.kv_num_heads) * size; x < PresentRows() * size; ++x) {
+      const int64_t total = Total(i / params.kv_num_heads);
+      for (int64_t x = total * size; x < PresentRows() * size; ++x) {
         if (in_place ? !std::isnan(head[x]) : head[x] != 0) return false;
       }
     }

@@ -62,6 +62,10 @@ struct Call {
   std::vector<int32_t> row_past;  // cached tokens of each row, at most past; empty: past of them
   int64_t capacity = -1;          // rows of past and present buffers; -1: past grows to present
   bool in_place = false;          // with a capacity: past and present are one buffer
+  // n > 0: the caches are rings of so many rows, first keys among them. Tensors of the past have
+  // all tokens all the same; Run takes out those that a ring still has.
+  int64_t ring = 0;
+  int64_t mask_width = 0;       // with a ring: columns of the mask; 0: as many as tokens
   bool flat = false;            // query, key, value and output are [batch, rows, heads * channels]
   bool keep_cache = true;       // present_key and present_value are wanted
   int64_t first_position = -1;  // -1: no position_ids
@@ -88,6 +92,19 @@ struct Call {
   std::vector<float> OutputByHead() const;
   // The rows of present_key that hold tokens, in the reference's order.
   std::vector<float> PresentKeys() const;
+  // Of rows for each token of each head those that a ring has behind this call; without one all.
+  template <typename Real>
+  std::vector<Real> Kept(const std::vector<Real>& rows, int64_t size) const {
+    std::vector<Real> out;
+    auto row = rows.begin();
+    for (int64_t i = 0; i < batch * params.kv_num_heads; ++i) {
+      const int64_t total = Total(i / params.kv_num_heads);
+      for (int64_t j = 0; j < total; ++j, row += size) {
+        if (InRing(j, total)) out.insert(out.end(), row, row + size);
+      }
+    }
+    return out;
+  }
   // Whether all rows after the tokens of present_key and present_value are as
   // they must be: zero, or untouched where past and present are one buffer.
   bool RestIsRight() const;
@@ -95,11 +112,23 @@ struct Call {
   int64_t NewKeys() const { return params.cross ? keys : length; }
 
  private:
+  bool RunInRing(Host& host);
+  // Whether a ring has the token at an index when there are so many.
+  bool InRing(int64_t index, int64_t tokens) const {
+    return ring == 0 || index < params.first_keys || index >= tokens - (ring - params.first_keys);
+  }
+  int64_t RingRow(int64_t index) const {
+    const int64_t first = params.first_keys;
+    return index < first ? index : first + (index - first) % (ring - first);
+  }
   void DrawMasks(uint32_t seed);
   void DrawPositions(uint32_t seed);
   void AddMasks(AttentionArgs<float>& args);
   int64_t PastRows() const { return capacity < 0 ? past : capacity; }
-  int64_t PresentRows() const { return capacity < 0 ? past + NewKeys() : capacity; }
+  int64_t PresentRows() const {
+    if (ring > 0) return ring;
+    return capacity < 0 ? past + NewKeys() : capacity;
+  }
   int64_t Total(int64_t row) const {
     return (row_past.empty() ? past : row_past[static_cast<size_t>(row)]) + NewKeys();
   }

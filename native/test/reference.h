@@ -72,8 +72,25 @@ std::vector<Real> Times(const std::vector<float>& factors, std::vector<Real> row
   return row;
 }
 
+// Tokens behind a row's first keys that a ring has lost.
+inline int64_t LostOf(const AttentionArgs<float>& args, int64_t batch) {
+  if (args.ring.rows == 0) return 0;
+  return std::max<int64_t>(0, args.past(batch) - args.ring.first - args.ring.rows);
+}
+
+inline bool IsLost(const AttentionArgs<float>& args, int64_t batch, int64_t j) {
+  return j >= args.ring.first && j < args.ring.first + LostOf(args, batch);
+}
+
+// The index of the token at j among those that are left.
+inline int64_t IndexOf(const AttentionArgs<float>& args, int64_t batch, int64_t j) {
+  return args.ring.rows > 0 && j < args.ring.first ? j : j - LostOf(args, batch);
+}
+
 inline bool IsReal(const AttentionArgs<float>& args, int64_t batch, int64_t j) {
-  return args.mask == nullptr || args.mask[batch * args.mask_batch_stride + j] != 0;
+  if (IsLost(args, batch, j)) return false;
+  if (args.mask == nullptr || (args.ring.rows > 0 && j >= args.mask_width)) return true;
+  return args.mask[batch * args.mask_batch_stride + j] != 0;
 }
 
 inline int64_t DocumentOf(const AttentionArgs<float>& args, int64_t batch, int64_t j) {
@@ -92,7 +109,8 @@ inline bool IsFirst(const AttentionParams& p, const AttentionArgs<float>& args, 
 inline bool Visible(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch,
                     int64_t i, int64_t j) {
   if (p.causal && j > i) return false;
-  if (p.window > 0 && std::abs(i - j) >= p.window && !IsFirst(p, args, batch, j)) return false;
+  const int64_t distance = std::abs(IndexOf(args, batch, i) - IndexOf(args, batch, j));
+  if (p.window > 0 && distance >= p.window && !IsFirst(p, args, batch, j)) return false;
   if (args.documents != nullptr) {
     const int64_t query = DocumentOf(args, batch, i);
     const int64_t key = DocumentOf(args, batch, j);
@@ -113,15 +131,17 @@ inline int64_t PositionOf(const AttentionParams& p, const AttentionArgs<float>& 
     }
     return position;
   }
-  return args.positions == nullptr ? i
-                                   : args.positions[batch * args.positions_batch_stride + place];
+  const int64_t p_i =
+      args.positions == nullptr ? i : args.positions[batch * args.positions_batch_stride + place];
+  return p.raw_cache ? p_i - LostOf(args, batch) : p_i;
 }
 
 // Position - index of a row's real tokens.
 inline int64_t ShiftOf(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch) {
   const int64_t past = args.past(batch);
   for (int64_t place = 0; place < args.length; ++place) {
-    if (IsReal(args, batch, past + place)) return PositionOf(p, args, batch, place) - past - place;
+    if (!IsReal(args, batch, past + place)) continue;
+    return PositionOf(p, args, batch, place) - IndexOf(args, batch, past + place);
   }
   return 0;
 }
@@ -130,7 +150,7 @@ inline int64_t ShiftOf(const AttentionParams& p, const AttentionArgs<float>& arg
 inline double ByDistance(const AttentionParams& p, const AttentionArgs<float>& args, int64_t batch,
                          int64_t head, int64_t i, int64_t j) {
   const auto place = [&](int64_t index) {
-    if (!p.distance_shown || args.mask == nullptr) return index;
+    if (!p.distance_shown || args.mask == nullptr) return IndexOf(args, batch, index);
     int64_t before = 0;
     for (int64_t k = 0; k < index; ++k) before += IsReal(args, batch, k);
     return before;
@@ -245,7 +265,8 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         for (int64_t j = 0; j < total; ++j) {
           const float* raw = j < past ? args.past_key.At(b, kv, j) : args.key.At(b, kv, j - past);
           const auto row = operand(Rotate<Real>(
-              p, raw, args.head_size, p.bands[band].key_scale * static_cast<double>(j + shift)));
+              p, raw, args.head_size,
+              p.bands[band].key_scale * static_cast<double>(IndexOf(args, b, j) + shift)));
           keys_of[band].insert(keys_of[band].end(), row.begin(), row.end());
         }
       }
@@ -275,7 +296,8 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
         for (int64_t j = 0; j < total; ++j) {
           if (!Visible(p, args, b, i, j)) continue;
           size_t band = 0;
-          while (band + 1 < p.bands.size() && i - j >= p.bands[band + 1].start) ++band;
+          const int64_t distance = IndexOf(args, b, i) - IndexOf(args, b, j);
+          while (band + 1 < p.bands.size() && distance >= p.bands[band + 1].start) ++band;
           Real& s = scores[static_cast<size_t>(j)];
           const Real* key = keys_of[band].data() + j * args.head_size;
           s = scale * (Dot(queries[band], key) - product_of_residuals(queries[band], key));

@@ -86,6 +86,8 @@ bool RunAs(Call& call, Host& host) {
   args.length = wide.length;
   args.new_keys = wide.new_keys;
   args.max_past = wide.max_past;
+  args.ring = wide.ring;
+  args.mask_width = wide.mask_width;
   args.row_past = wide.row_past;
   args.head_size = wide.head_size;
   args.v_head_size = wide.v_head_size;
@@ -129,6 +131,7 @@ bool RunAs(Call& call, Host& host) {
 }  // namespace
 
 bool Call::Run(Host& host) {
+  if (ring > 0 && capacity < 0) return RunInRing(host);
   if (cache == Element::kInt8) {
     if (element == Element::kFloat16) return RunAs<Float16, int8_t>(*this, host);
     if (element == Element::kBFloat16) return RunAs<BFloat16, int8_t>(*this, host);
