@@ -39,6 +39,8 @@ func (w *body) appendTo(past, scale, present, fresh, kept string, exact bool) ca
 			c.read = w.element32(present, c.present)
 		}
 		return c
+	case w.ring:
+		return w.throughRing(past, scale, present, fresh, kept, freshScale, exact)
 	}
 	buffer := past
 	if w.names.total != "" {

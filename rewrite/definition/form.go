@@ -29,6 +29,7 @@ type form struct {
 	slopes, buckets, distancesShown bool
 
 	cacheType string // of caches in another type than the node's; "" without
+	ring      bool   // a cache of fixed capacity is a ring
 
 	rotary rotaryForm // of Rotary, whose rotation the fields above describe
 }
@@ -48,6 +49,7 @@ func formOf(n *onnx.Node, op customop.RotaryAttention, flat bool) form {
 		chunk:  op.BandChunk > 0,
 		slopes: len(op.DistanceSlopes) > 0, buckets: len(op.DistanceStarts) > 0, distancesShown: op.DistanceShown == 1,
 	}
+	f.ring = op.CacheRing == 1
 	if op.CacheType != "same" {
 		f.cacheType = op.CacheType
 	}

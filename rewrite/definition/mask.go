@@ -65,8 +65,9 @@ func (w *body) window() string {
 
 // readable shows a query the keys that the documents let it read [batch or 1, length, tokens].
 func (w *body) readable() string {
-	mine := w.column("mine", w.ofNew("document_new", w.names.documents))
-	theirs := w.row("theirs", w.ofKeys("document_keys", w.names.documents))
+	documents := w.left("documents", w.names.documents, w.int(0))
+	mine := w.column("mine", w.ofNew("document_new", documents))
+	theirs := w.row("theirs", w.ofKeys("document_keys", documents))
 	same := w.op("same_document", "Equal", []string{mine, theirs})
 	if w.restart {
 		w.restarted(mine, same)

@@ -9,13 +9,14 @@ import (
 // sizes are what a call's tokens are counted with, int64. A list of one is [1].
 type sizes struct {
 	batch, kvHeads, length string // lists of one
-	past                   string // tokens in the cache: a list of one, or [batch, 1] in a cache of fixed capacity
+	past                   string // tokens in the cache: a list of one, or [batch, 1] in a cache of fixed capacity; of a ring those that are left
 	tokens                 string // keys of the longest row, cached and new, a list of one
 	index                  string // of the new tokens [batch or 1, length]
 	keys                   string // the indices of keys [tokens]
 	positions              string // of the new tokens [batch or 1, length], with position_axes [axes, batch or 1, length]
 	real                   string // which keys the mask shows, bool [batch or 1, tokens]; "" without a mask
 	realNew                string // the same of the new tokens [batch or 1, length]
+	ring                   ring
 }
 
 // count writes the sizes of a call, for query and key [batch, heads, length, channels].
@@ -27,7 +28,12 @@ func (w *body) count(query, key string) {
 	if w.names.cacheLength != "" {
 		wide := w.op("past_rows", "Cast", []string{w.names.cacheLength}, onnx.IntAttr("to", int64(onnx.Int64)))
 		s.past = w.unsqueeze("past", wide, 1)
-		s.tokens = w.op("tokens", "Add", []string{w.largest("longest_past", wide, 0), s.length})
+		longest := w.largest("longest_past", wide, 0)
+		if w.ring {
+			s.past = w.countRing(s.past)
+			longest = w.op("longest_left", "Min", []string{longest, s.ring.capacity})
+		}
+		s.tokens = w.op("tokens", "Add", []string{longest, s.length})
 		steps := w.op("places", "Range", []string{zero, w.scalar("length", s.length), one})
 		s.index = w.op("index", "Add", []string{s.past, steps})
 	} else {
@@ -44,11 +50,15 @@ func (w *body) count(query, key string) {
 	}
 	s.keys = w.op("keys", "Range", []string{zero, w.scalar("tokens", s.tokens), one})
 	s.positions = s.index
-	if w.names.positions != "" {
+	switch {
+	case w.ring:
+		s.positions = w.ringPositions(w.names.positions)
+	case w.names.positions != "":
 		s.positions = w.names.positions
 	}
 	if w.names.mask != "" {
-		shown := w.op("shown", "Cast", []string{w.names.mask}, onnx.IntAttr("to", int64(onnx.Bool)))
+		mask := w.left("mask", w.names.mask, w.int(1))
+		shown := w.op("shown", "Cast", []string{mask}, onnx.IntAttr("to", int64(onnx.Bool)))
 		s.real, s.realNew = w.ofKeys("real", shown), w.ofNew("real_new", shown)
 	}
 }

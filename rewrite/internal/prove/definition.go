@@ -267,6 +267,9 @@ func (c call) judge(of map[string]*deviation, got map[string]engine.Tensor, want
 			of[r.name] = &deviation{}
 		}
 		values := t.ScaledValues(got[r.name+lower.ScaleSuffix])
+		if r.rows {
+			r.want, r.plain = c.presentRows(r.want), c.presentRows(r.plain)
+		}
 		if len(values) != len(r.want) {
 			of[r.name].err = math.Inf(1)
 			continue
@@ -286,6 +289,9 @@ func (c call) behind(i int) bool {
 		return false
 	}
 	rows := c.Past + c.Length
+	if c.op.CacheRing == 1 {
+		rows = c.capacity()
+	}
 	row, batch := i/c.Attention.HeadSize%rows, i/(c.Attention.HeadSize*rows*c.Attention.KVHeads)
 	return row >= c.pasts()[batch]+c.Length
 }

@@ -45,6 +45,23 @@ func definitionCalls(op customop.RotaryAttention, a rope.Attention) (list []call
 	if op.PositionIDs != "" && op.TotalLength == "" { // which says how far a call reaches
 		add(1, 3, 2, farthestPosition, 0)
 	}
+	if op.CacheRing == 1 {
+		c := call{op: op}
+		padding := 2
+		if op.FirstKeysShown == 1 { // a ring keeps the first tokens, which must not be padding
+			padding = 0
+			for i := range list {
+				list[i].padding = 0
+			}
+		}
+		add(1, 3, c.capacity()-1, 0, 0)
+		add(2, 3, c.capacity()+5, 0, padding)
+		add(3, 1, 3*c.capacity(), 0, padding)
+		if c.ringRows() <= maxTriedLength {
+			add(2, c.ringRows()+4, c.capacity()+1, 0, padding)
+			add(1, c.capacity()+4, 0, 0, 0)
+		}
+	}
 	edges := []int64{op.Window, op.TrainedLength}
 	for _, start := range op.BandStarts {
 		edges = append(edges, start*max(1, op.BandChunk))
@@ -190,6 +207,9 @@ func (c call) filled(rng *rand.Rand) (ref.Problem, map[string]engine.Tensor) {
 	}
 	if c.op.SinkLogits != "" {
 		p.Attention.Sinks = tensor("sink_logits", heads)
+	}
+	if c.op.CacheRing == 1 {
+		p = c.inRing(p, feeds)
 	}
 	return p, feeds
 }
