@@ -26,30 +26,52 @@ type layerScales struct {
 }
 
 // scaleList is one number or a list of them.
-type scaleList []float32
+type scaleList []float64
 
 func (l *scaleList) UnmarshalJSON(data []byte) error {
-	var list []float64
-	if one := 0.0; json.Unmarshal(data, &one) == nil && !bytes.Equal(data, []byte("null")) {
-		list = []float64{one}
-	} else if json.Unmarshal(data, &list) != nil || len(list) == 0 {
-		return errors.New("a scale is a number, or a list with a number for each channel of each kv head")
-	}
-	for _, x := range list {
-		f := float32(x)
-		if !(f > 0) || math.IsInf(float64(f), 0) {
-			return fmt.Errorf("a scale is %v: expected a number above 0 that float32 can hold", x)
+	list := []float64{0}
+	if json.Unmarshal(data, &list[0]) != nil || bytes.Equal(data, []byte("null")) {
+		if list = nil; json.Unmarshal(data, &list) != nil || len(list) == 0 {
+			return errors.New("a scale is a number, or a list with a number for each channel of each kv head")
 		}
-		*l = append(*l, f)
 	}
+	*l = list
 	return nil
 }
 
 func (l scaleList) MarshalJSON() ([]byte, error) {
-	if len(l) == 1 {
-		return json.Marshal(l[0])
+	if list := narrow(l); len(list) > 1 {
+		return json.Marshal(list)
 	}
-	return json.Marshal([]float32(l))
+	return json.Marshal(float32(l[0]))
+}
+
+// checked are the scales of a layer's key or value, if caches can have them.
+func (l scaleList) checked(layer int, of string) ([]float32, error) {
+	if l == nil {
+		return nil, fmt.Errorf("layer %d has no scale for its %s", layer, of)
+	}
+	list := narrow(l)
+	for i, x := range list {
+		if !(x > 0) || math.IsInf(float64(x), 0) {
+			return nil, fmt.Errorf("layer %d has the scale %v for its %s: expected a number above 0 that float32 can hold", layer, l[i], of)
+		}
+	}
+	return list, nil
+}
+
+func narrow(list []float64) (out []float32) {
+	for _, x := range list {
+		out = append(out, float32(x))
+	}
+	return out
+}
+
+func wide(list []float32) (out []float64) {
+	for _, x := range list {
+		out = append(out, float64(x))
+	}
+	return out
 }
 
 // ParseCacheScales reads the content of a file of scales, for Cache.Scales.
@@ -71,16 +93,18 @@ func ParseCacheScales(data []byte) (map[int]CacheScales, error) {
 		if l.Layer == nil {
 			return nil, fmt.Errorf("entry %d has no layer; expected its number, counted from 0", i+1)
 		}
-		_, twice := scales[*l.Layer]
-		switch {
-		case twice:
+		if _, twice := scales[*l.Layer]; twice {
 			return nil, fmt.Errorf("layer %d is given twice", *l.Layer)
-		case l.Key == nil:
-			return nil, fmt.Errorf("layer %d has no scale for its key", *l.Layer)
-		case l.Value == nil:
-			return nil, fmt.Errorf("layer %d has no scale for its value", *l.Layer)
 		}
-		scales[*l.Layer] = CacheScales{l.Key, l.Value}
+		key, err := l.Key.checked(*l.Layer, "key")
+		if err != nil {
+			return nil, err
+		}
+		value, err := l.Value.checked(*l.Layer, "value")
+		if err != nil {
+			return nil, err
+		}
+		scales[*l.Layer] = CacheScales{key, value}
 	}
 	return scales, nil
 }
@@ -91,7 +115,7 @@ func WriteCacheScales(w io.Writer, scales map[int]CacheScales) error {
 	out.WriteString("{\"layers\": [")
 	for i, layer := range slices.Sorted(maps.Keys(scales)) {
 		s := scales[layer]
-		line, err := json.Marshal(layerScales{&layer, s.Key, s.Value})
+		line, err := json.Marshal(layerScales{&layer, wide(s.Key), wide(s.Value)})
 		if err != nil {
 			return fmt.Errorf("layer %d: %w", layer, err)
 		}

@@ -56,8 +56,8 @@ type Job struct {
 	Plan     *plan.Plan
 	Engine   *sharedengine.Engine
 
-	Fixed      bool // the caches become buffers of fixed capacity
-	NoFallback bool // the model gets no fallback
+	Capacity   int64 // tokens of the buffers that the caches become; 0 leaves them growing
+	NoFallback bool  // the model gets no fallback
 	Analysed   analysis.Options
 }
 

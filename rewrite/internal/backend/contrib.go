@@ -51,7 +51,7 @@ func (b *contribOp) Form(ctx context.Context, j Job) error {
 			continue
 		}
 		op, _ := s.Change.Op()
-		why := contrib.Refused(*op, node(s), b.runtime)
+		why := contrib.Refused(*op, j.node(s), b.runtime)
 		if s.Binding.Slots != nil {
 			why = errors.New("a fixed-capacity buffer with its own lengths is written only for the op")
 		}
@@ -61,7 +61,7 @@ func (b *contribOp) Form(ctx context.Context, j Job) error {
 		if why != nil {
 			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("GroupQueryAttention cannot compute this: %w; use --target ops with the op library, or --target onnx without it", why)}
 		}
-		if tableRows(s) == 0 {
+		if j.node(s).Rows == 0 {
 			return &plan.LayerError{Layer: s.Layer, Err: errors.New("GroupQueryAttention reads cosines and sines from tables, whose length is not known; give --context")}
 		}
 		s.Form = lower.GroupQuery
@@ -70,8 +70,8 @@ func (b *contribOp) Form(ctx context.Context, j Job) error {
 }
 
 // node is what GroupQueryAttention must know of a site.
-func node(s *plan.Site) contrib.Node {
-	return contrib.Node{Element: s.Scope.View.Element(s.Site.Query.Boundary), HeadSize: int64(s.Want.HeadSize), Rows: tableRows(s), Scales: s.Scales}
+func (j Job) node(s *plan.Site) contrib.Node {
+	return contrib.Node{Element: s.Scope.View.Element(s.Site.Query.Boundary), HeadSize: int64(s.Want.HeadSize), Rows: max(tableRows(s), j.Capacity), Scales: s.Scales}
 }
 
 // tableRows is how many tokens tables of the site must serve, 0 where nothing says it.
@@ -103,7 +103,7 @@ func (b *contribOp) Write(ctx context.Context, j Job) (w Written, err error) {
 	needs, rows := contrib.Version(0), int64(0)
 	for _, s := range j.Plan.Sites {
 		if op, n := s.Change.Op(); op != nil {
-			of := node(s)
+			of := j.node(s)
 			nodes[n] = of
 			needs, rows = max(needs, contrib.Needs(*op, of)), max(rows, of.Rows)
 		}
