@@ -26,6 +26,8 @@ func TestEveryDecoder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	one := rewrite.CacheScales{Key: []float32{0.03}, Value: []float32{0.03}}
+	scales := map[int]rewrite.CacheScales{0: one, 1: one}
 	for name, c := range map[string]struct {
 		model   string
 		options *rewrite.Options // nil leaves the model as it is
@@ -50,6 +52,8 @@ func TestEveryDecoder(t *testing.T) {
 		"last logits, fixed, documents": {"llama__optimum", &rewrite.Options{LogitsPlaces: "at", Cache: rewrite.Cache{Capacity: 40}, Documents: rewrite.Documents{Input: "ids"}, Edits: []rope.Spec{mask}}},
 		"plain nodes":                   {"llama__optimum", &rewrite.Options{Target: rewrite.PlainONNX, Cache: rewrite.Cache{Capacity: 40}}},
 		"contrib":                       {"llama__optimum", &rewrite.Options{Target: rewrite.Contrib, Context: rope.Context{Length: 64}}},
+		"contrib, cache of int8":        {"llama__optimum", &rewrite.Options{Target: rewrite.Contrib, Context: rope.Context{Length: 64}, Cache: rewrite.Cache{Type: "int8", Scales: scales}}},
+		"contrib, int8, fixed":          {"llama__optimum", &rewrite.Options{Target: rewrite.Contrib, Context: rope.Context{Length: 64}, Cache: rewrite.Cache{Type: "int8", Capacity: 40, Scales: scales}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(models, c.model, "model.onnx")

@@ -55,7 +55,15 @@ type Cache struct {
 	Capacity    int64  // tokens that fixed-size buffers hold; 0 leaves the cache growing
 	LengthInput string // name of the int32 input [batch] that goes with them; empty is CacheLengthInput
 	Type        string // element type of keys and values: "float16" or "bfloat16" in place of float32, or "int8", whose scales are further inputs and outputs [batch, kv heads, tokens, 1]; empty leaves that of the model
+
+	// Scales are the fixed scales of caches of int8 by layer, which Contrib needs and no other target takes
+	// (ParseCacheScales). Every layer that is rewritten needs them.
+	Scales map[int]CacheScales
 }
+
+// CacheScales are the scales of one layer's caches: a key or value is stored divided by its scale, as a whole
+// number from -128 to 127. Each list has one scale, or one for each channel of each kv head, in this order.
+type CacheScales struct{ Key, Value []float32 }
 
 // Documents says where document masks take their ids from. The zero value is for other masks.
 type Documents struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/backend"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/contrib"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/feature"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
@@ -139,7 +140,7 @@ func (r *request) aim() (err error) {
 	if r.target, err = backend.Of(string(r.opts.Target)); err != nil {
 		return plan.Of("target", err)
 	}
-	return plan.Of("target", r.target.Accepts(backend.Options{Precision: r.opts.Numerics.Precision}))
+	return plan.Of("target", r.target.Accepts(backend.Options{Precision: r.opts.Numerics.Precision, CacheType: r.opts.Cache.Type, Scaled: r.opts.Cache.Scales != nil}))
 }
 
 // known is what methods need to know of the model: from the caller, else from an earlier rewrite,
@@ -250,8 +251,15 @@ func (o Options) methods() plan.Methods {
 
 // features are the features that the options ask for.
 func (o Options) features() feature.Asked {
+	var scales map[int]contrib.Scales
+	if o.Cache.Scales != nil {
+		scales = map[int]contrib.Scales{}
+	}
+	for layer, s := range o.Cache.Scales {
+		scales[layer] = contrib.Scales(s)
+	}
 	return feature.Asked{Documents: o.Documents.Input, Separator: (*feature.Separator)(o.Documents.Separator),
-		FixedCapacity: o.Cache.Capacity, CacheType: o.Cache.Type, CacheLength: cmp.Or(o.Cache.LengthInput, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
+		FixedCapacity: o.Cache.Capacity, CacheType: o.Cache.Type, CacheScales: scales, CacheLength: cmp.Or(o.Cache.LengthInput, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
 }
 
 // carries reports whether methods start from the values in the graph (base=carried).

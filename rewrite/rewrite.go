@@ -167,7 +167,7 @@ func (r *request) plan(ctx context.Context, eng *sharedengine.Engine, s *source,
 
 func (r *request) job(eng *sharedengine.Engine, v values) backend.Job {
 	return backend.Job{Model: v.source.model, Analysis: v.analysis, Plan: v.plan, Engine: eng,
-		Fixed: r.features.FixedCapacity != 0, NoFallback: r.opts.Output.NoFallback, Analysed: r.analysis()}
+		Capacity: r.features.FixedCapacity, NoFallback: r.opts.Output.NoFallback, Analysed: r.analysis()}
 }
 
 // write changes the copy as planned, and records in it what was done.

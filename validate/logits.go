@@ -146,7 +146,11 @@ func (v *validation) rounding(ctx context.Context) error {
 // run gives a model's logits of each kind. alone says why it ran row by row, where it did; the patched
 // model may not.
 func (v *validation) run(ctx context.Context, path string, as decoder.Options, patched bool) (logits [][]float64, alone []error, err error) {
-	if !patched && as.Model == nil {
+	switch {
+	case patched || as.Model != nil:
+	case v.scaled != nil:
+		as.Held = v.held()
+	default:
 		as.Stored = v.stored
 	}
 	return v.runAs(ctx, path, as, patched)

@@ -32,6 +32,9 @@ func (v *validation) readRecords() error {
 			graphs[i] = hex.EncodeToString(graph[:])
 		}
 		if m != nil {
+			if f.path == v.patched {
+				v.scaled = rewrite.ReadScaledCaches(m)
+			}
 			m.Close()
 		}
 		if err != nil {
@@ -117,6 +120,14 @@ func (v *validation) again(target rewrite.Target) (rewrite.Options, error) {
 	if target != "" {
 		options.Target, options.Output.NoFallback = target, true
 	}
+	if v.scaled == nil {
+		return options, nil
+	}
+	if target == "" {
+		options.Cache.Scales, err = v.scalesByLayer()
+		return options, err
+	}
+	options.Cache = rewrite.Cache{} // of fixed scales, which no other target has
 	return options, nil
 }
 
@@ -182,17 +193,21 @@ func (v *validation) compareGraphs(m *onnx.Model) (*Rebuilt, error) {
 // methods were given. m is that model as the patched one was written.
 func (v *validation) compareExpected(ctx context.Context, m *onnx.Model) error {
 	if v.record.Target != string(rewrite.Ops) {
-		ops, err := v.rebuild(ctx, rewrite.Ops)
+		target := rewrite.Ops
+		if v.scaled != nil {
+			target = rewrite.PlainONNX // whose nodes read the present caches
+		}
+		other, err := v.rebuild(ctx, target)
 		if err != nil {
 			return err
 		}
-		defer ops.Close()
-		m = ops
+		defer other.Close()
+		m = other
 	}
 	open := func(wide bool) ([][]float64, error) {
 		c := *m // what is loaded is changed
 		c.Graph = m.Graph.Clone()
-		logits, _, err := v.run(ctx, v.original, decoder.Options{Model: &c, Wide: wide}, true)
+		logits, _, err := v.run(ctx, v.original, decoder.Options{Model: &c, Wide: wide, Held: v.held()}, v.scaled == nil)
 		return logits, err
 	}
 	v.clock.begin(runExpected, "")

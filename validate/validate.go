@@ -99,6 +99,10 @@ type Report struct {
 	// are rounded alike between calls.
 	CacheType string `json:"cache_type,omitempty"`
 
+	// FixedScales says that these are int8 with fixed scales, as GroupQueryAttention has them. The original's
+	// attention then reads all keys and values rounded alike, those of a call among them.
+	FixedScales bool `json:"fixed_scales,omitempty"`
+
 	Verdict Verdict `json:"verdict"`
 
 	// Claim is what the patched model's record says, compared layer by layer; nil where it has
@@ -206,7 +210,8 @@ type validation struct {
 	sequences   []decoder.Sequence // of the kinds
 	own, logits [][]float64        // of the original and of the patched model, of each kind
 
-	stored onnx.DataType // the element type of the patched model's caches; 0 where the original has it too
+	scaled []rewrite.ScaledCache // caches of the patched model with fixed scales; nil for most
+	stored onnx.DataType         // the element type of the patched model's caches; 0 where the original has it too
 
 	before, record *provenance.Record // of the models; nil where there is none
 	result         *Report
@@ -236,7 +241,7 @@ func (v *validation) look() error {
 	was, count := first.CacheType()
 	is, caches := second.CacheType()
 	if was != is && count == caches {
-		v.stored, v.result.CacheType = is, is.String()
+		v.stored, v.result.CacheType, v.result.FixedScales = is, is.String(), v.scaled != nil
 	}
 	switch {
 	case first.Cached() != second.Cached():

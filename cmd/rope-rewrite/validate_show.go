@@ -40,6 +40,11 @@ func cacheCost(w *cli.Writer, r *validate.Report) {
 	}
 	w.Line("")
 	text := fmt.Sprintf("Its caches hold %s. So it is compared with the original whose caches are rounded alike between calls.", r.CacheType)
+	advice := "Some channels of its keys may be much larger than others. Use --kv with type=float16, or leave the type."
+	if r.FixedScales {
+		text = fmt.Sprintf("Its caches hold %s with fixed scales, and attention reads all keys and values from them. So it is compared with the original whose attention reads them rounded alike.", r.CacheType)
+		advice = "The scales may be made of texts unlike these, or some channels may be much larger than others. Measure them on more text, with rope-rewrite scales --per-channel, or leave the type."
+	}
 	if len(r.Cases) == 0 || r.Cases[0].Cost == nil {
 		w.Line("%s", cli.Wrap(text+" What that costs is not shown beside the methods; rope-rewrite eval compares two models with the same methods.", ""))
 		return
@@ -52,7 +57,7 @@ func cacheCost(w *cli.Writer, r *validate.Report) {
 		}
 	}
 	if c := r.Costly(); c != nil {
-		w.Line("%s", cli.Wrap(fmt.Sprintf("COSTLY: %s loses %.2g nats a token by its %s caches, more than the %g that are usual at most. Some channels of its keys may be much larger than others. Use --kv with type=float16, or leave the type.", c.Name, c.Cost.KL, r.CacheType, validate.CostlyKL), ""))
+		w.Line("%s", cli.Wrap(fmt.Sprintf("COSTLY: %s loses %.2g nats a token by its %s caches, more than the %g that are usual at most. %s", c.Name, c.Cost.KL, r.CacheType, validate.CostlyKL, advice), ""))
 	}
 }
 

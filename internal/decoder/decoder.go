@@ -59,6 +59,9 @@ type Options struct {
 	// Stored rounds caches between calls as caches of this element type do: Float16, BFloat16 or
 	// Int8; 0 leaves them.
 	Stored onnx.DataType
+	// Held are the fixed scales of caches of int8 by the output of each cache, one or one for each channel:
+	// attention then reads all keys and values rounded so. nil leaves them.
+	Held map[string][]float32
 	// AsWritten leaves ONNX Runtime's graph optimisations out: another order of the same arithmetic.
 	AsWritten bool
 }
@@ -118,6 +121,9 @@ func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*D
 		}
 	}
 	d, err := look(m, path)
+	if err == nil {
+		err = hold(m, opts.Held)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +143,7 @@ func Open(ctx context.Context, eng engine.Engine, path string, opts Options) (*D
 	if opts.Wide {
 		widen = float16.Retype
 	}
-	unlike := opts.Model != nil || opts.Change != nil // the file
+	unlike := opts.Model != nil || opts.Change != nil || opts.Held != nil // the file
 	changed := widen(m)
 	if opts.Rounded {
 		roundAgain(m, opts.Seed)

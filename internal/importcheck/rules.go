@@ -22,6 +22,7 @@ var Rules = []Rule{
 	{"cmd/internal/cli", "what sub-commands share: flags, limits, mistakes, the screen", []string{"rewrite", "provenance", "customop", "onnx", "rope", "lm", "internal/configfile", "internal/modelfiles", "internal/ranges", "internal/suggest"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{"cmd/internal/diagram", "pictures of a method: what is drawn", []string{"cmd/internal/figure", "rope"}, nil},
 	{"cmd/internal/figure", "pictures of a method: how it looks", nil, []string{"gonum.org/v1/plot"}},
+	{"cmd/internal/cachescales", "which scales the caches of a model need as int8", []string{"rewrite", "onnx", "internal"}, nil},
 	{"cmd/internal/drift", "what rounding does to attention when positions are shifted", []string{"validate/capture", "rewrite", "rope", "onnx", "customop", "internal"}, nil},
 	{"cmd/internal/evaluation", "which method helps: tasks, samples, reports", []string{"cmd/internal/figure", "rewrite", "lm", "rope", "onnx", "provenance", "internal/configfile", "internal/suggest"}, []string{"go.yaml.in/yaml", "gonum.org/v1/gonum/mathext"}},
 	{"cmd/internal/modelfolder", "a model folder, rewritten as a whole", []string{"audit", "rewrite", "provenance", "onnx", "customop", "rope", "internal"}, nil},

@@ -38,6 +38,8 @@ func (p *Problem) check() error {
 		{"value", len(p.Value), p.Batch * a.KVHeads * p.newKeys() * p.valueSize(), false},
 		{"past key", len(p.PastKey), p.Batch * a.KVHeads * p.Past * a.HeadSize, false},
 		{"past value", len(p.PastValue), p.Batch * a.KVHeads * p.Past * p.valueSize(), false},
+		{"held key", len(p.HeldKey), p.Batch * a.KVHeads * p.presentRows() * a.HeadSize, p.HeldKey == nil},
+		{"held value", len(p.HeldValue), p.Batch * a.KVHeads * p.presentRows() * p.valueSize(), p.HeldValue == nil},
 		{"positions", len(p.Positions), max(1, p.axes()) * p.Batch * p.Length, p.Positions == nil},
 		{"query factors", len(a.QueryFactors), a.HeadSize, a.QueryFactors == nil},
 		{"key factors", len(a.KeyFactors), a.HeadSize, a.KeyFactors == nil},

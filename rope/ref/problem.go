@@ -34,6 +34,11 @@ type Problem struct {
 	PastKey   []float64 // [B, K, P, D] as the cache holds it: rotated or raw, see Attention.Cache
 	PastValue []float64 // [B, K, P, V]
 
+	// HeldKey and HeldValue are what the cache holds after the call, where it rounds what it is given and
+	// queries read what it holds; nil where queries read new keys and values as they come.
+	HeldKey   []float64 // [B, K, R, D]
+	HeldValue []float64 // [B, K, R, V]
+
 	Positions []int64 // [B, L], or [axes, B, L] with Encoding.Axes; nil means the index, P + place
 	KeyMask   []bool  // [B, W], true for real keys; nil means all are; needs Mask.Padding
 	Documents []int64 // [B, W], the tokens' ids where Mask.Documents asks for them

@@ -100,6 +100,12 @@ func (g *head[T]) load() {
 				cached = times(a.KeyFactors, g.turned(cached, l, float64(position)))
 			}
 		}
+		if g.HeldKey != nil {
+			cached = vector[T](g.HeldKey, row*g.presentRows()+j, a.HeadSize)
+		}
+		if g.HeldValue != nil {
+			value = vector[T](g.HeldValue, row*g.presentRows()+j, g.valueSize())
+		}
 		g.cached = append(g.cached, cached)
 		g.values = append(g.values, value)
 		for b, band := range g.bands() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -65,6 +66,19 @@ func ReadText(flag, path string) (string, error) {
 		return "", fmt.Errorf("%s: %s is not text in UTF-8; convert it (iconv -t UTF-8)", flag, path)
 	}
 	return string(text), nil
+}
+
+// ReadCacheScales reads the file of scales that a flag names.
+func ReadCacheScales(flag, path string) (map[int]rewrite.CacheScales, error) {
+	data, err := configfile.Read(path, configfile.Text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	scales, err := rewrite.ParseCacheScales(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", flag, path, err)
+	}
+	return scales, nil
 }
 
 // TextTokens are the first tokens of a text, by the tokenizer of a model's folder.

@@ -63,7 +63,7 @@ func runsInGenAI(report *rewrite.Report) error {
 	e := &rewrite.EditError{Layer: rewrite.WholeModel}
 	var inputs, flags []string
 	for _, x := range report.Record.Edits {
-		if typ := x.Setting("type"); x.What == "kv" && typ.Kind() == rope.Word && typ.String() == "int8" {
+		if typ := x.Setting("type"); x.What == "kv" && typ.Kind() == rope.Word && typ.String() == "int8" && x.Setting("scales").Kind() == rope.Absent {
 			e.What, inputs, flags = x.What, append(inputs, "with the scales of the caches"), append(flags, "type=int8")
 		}
 		if input := x.Setting("input"); input.Kind() == rope.Word && (x.What == "documents" || x.What == "kv") {

@@ -3,6 +3,7 @@ package backend
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -44,6 +45,8 @@ type Backend interface {
 // Options are those that a target may not have.
 type Options struct {
 	Precision string
+	CacheType string
+	Scaled    bool // the caches have fixed scales
 }
 
 // Job is a model and the plan for it.
@@ -53,8 +56,8 @@ type Job struct {
 	Plan     *plan.Plan
 	Engine   *sharedengine.Engine
 
-	Fixed      bool // the caches become buffers of fixed capacity
-	NoFallback bool // the model gets no fallback
+	Capacity   int64 // tokens of the buffers that the caches become; 0 leaves them growing
+	NoFallback bool  // the model gets no fallback
 	Analysed   analysis.Options
 }
 
@@ -99,7 +102,12 @@ func Names() (names []string) {
 }
 
 // Accepts refuses options that the target does not have.
-func (t Target) Accepts(o Options) error { return t.Backend.Accepts(t.setting, o) }
+func (t Target) Accepts(o Options) error {
+	if _, has := t.Backend.(*contribOp); o.Scaled && !(has && o.CacheType == "int8") {
+		return errors.New("--kv-scales is for --target contrib with caches of int8 (--kv growing:type=int8 or fixed:capacity=N,type=int8), because the op makes a scale for each token; drop --kv-scales")
+	}
+	return t.Backend.Accepts(t.setting, o)
+}
 
 // Text names the target for reports, "" for the default one.
 func (t Target) Text() string {

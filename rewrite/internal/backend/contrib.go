@@ -34,6 +34,9 @@ func (b *contribOp) Accepts(setting string, o Options) (err error) {
 	if o.Precision != "" {
 		return fmt.Errorf("--precision %s needs the op, but --target contrib writes GroupQueryAttention, which rounds as ONNX Runtime does; drop --precision or --target", o.Precision)
 	}
+	if o.CacheType == "int8" && !o.Scaled {
+		return errors.New("--kv with type=int8 and --target contrib needs fixed scales, because GroupQueryAttention makes none; measure them with rope-rewrite scales and give them with --kv-scales FILE")
+	}
 	return nil
 }
 
@@ -48,19 +51,27 @@ func (b *contribOp) Form(ctx context.Context, j Job) error {
 			continue
 		}
 		op, _ := s.Change.Op()
-		why := contrib.Refused(*op, b.runtime)
+		why := contrib.Refused(*op, j.node(s), b.runtime)
+		if s.Binding.Slots != nil {
+			why = errors.New("a fixed-capacity buffer with its own lengths is written only for the op")
+		}
 		if c := s.Measured.Computed; why == nil && c != nil && (c.Shifted || c.Unlike != "") {
 			why = fmt.Errorf("it uses the index of each token as its position, but the graph computes other positions (%q)", c.Value)
 		}
 		if why != nil {
 			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("GroupQueryAttention cannot compute this: %w; use --target ops with the op library, or --target onnx without it", why)}
 		}
-		if tableRows(s) == 0 {
+		if j.node(s).Rows == 0 {
 			return &plan.LayerError{Layer: s.Layer, Err: errors.New("GroupQueryAttention reads cosines and sines from tables, whose length is not known; give --context")}
 		}
 		s.Form = lower.GroupQuery
 	}
 	return nil
+}
+
+// node is what GroupQueryAttention must know of a site.
+func (j Job) node(s *plan.Site) contrib.Node {
+	return contrib.Node{Element: s.Scope.View.Element(s.Site.Query.Boundary), HeadSize: int64(s.Want.HeadSize), Rows: max(tableRows(s), j.Capacity), Scales: s.Scales}
 }
 
 // tableRows is how many tokens tables of the site must serve, 0 where nothing says it.
@@ -92,9 +103,9 @@ func (b *contribOp) Write(ctx context.Context, j Job) (w Written, err error) {
 	needs, rows := contrib.Version(0), int64(0)
 	for _, s := range j.Plan.Sites {
 		if op, n := s.Change.Op(); op != nil {
-			of := contrib.Node{Element: s.Scope.View.Element(s.Site.Query.Boundary), HeadSize: int64(s.Want.HeadSize), Rows: tableRows(s)}
+			of := j.node(s)
 			nodes[n] = of
-			needs, rows = max(needs, contrib.Needs(*op)), max(rows, of.Rows)
+			needs, rows = max(needs, contrib.Needs(*op, of)), max(rows, of.Rows)
 		}
 	}
 	for s, op := range fallback.DistinctOps(j.Plan.Sites) {
@@ -115,8 +126,8 @@ func (b *contribOp) prove(ctx context.Context, j Job, op fallback.Op) error {
 	if err != nil {
 		return err
 	}
-	_, err = prove.Contrib(ctx, eng, op.Node, op.RotaryAttention, j.Model.Opset(""), op.HeadSize, func(m *onnx.Model, rows int64) error {
-		return contrib.Replace(m, map[*onnx.Node]contrib.Node{m.Graph.Nodes[0]: {Element: onnx.Float, HeadSize: int64(op.HeadSize), Rows: rows}}, b.runtime)
+	_, err = prove.Contrib(ctx, eng, op.Node, op.RotaryAttention, op.Scales, j.Model.Opset(""), op.HeadSize, func(m *onnx.Model, rows int64) error {
+		return contrib.Replace(m, map[*onnx.Node]contrib.Node{m.Graph.Nodes[0]: {Element: onnx.Float, HeadSize: int64(op.HeadSize), Rows: rows, Scales: op.Scales}}, b.runtime)
 	})
 	return err
 }

@@ -50,7 +50,7 @@ func (*plain) Form(_ context.Context, j Job) error {
 		}
 	}
 	for i, err := range plainonnx.Refused(j.Model, layers(changed)) {
-		if j.Fixed {
+		if j.Capacity > 0 {
 			err = errors.New("a cache of fixed capacity is to be written")
 		}
 		if err == nil {
@@ -78,7 +78,7 @@ func (*plain) Form(_ context.Context, j Job) error {
 }
 
 // becomesAnother reports whether a site is to become something else.
-func (j Job) becomesAnother(s *plan.Site) bool { return j.Fixed || s.Changes() }
+func (j Job) becomesAnother(s *plan.Site) bool { return j.Capacity > 0 || s.Changes() }
 
 // layers are sites as plainonnx takes them.
 func layers(sites []*plan.Site) (list []plainonnx.Layer) {

@@ -2,7 +2,7 @@
 // com.microsoft.GroupQueryAttention, for hosts that have a fast kernel of it and none of
 // the op: CUDA, WebGPU, DirectML.
 //
-//	err := contrib.Refused(op, runtime)         // why an op does not fit, nil where it does
+//	err := contrib.Refused(op, of, runtime)     // why an op does not fit, nil where it does
 //	err := contrib.Replace(m, nodes, runtime)   // writes every op of a model so
 //
 // GroupQueryAttention rotates queries and keys by tables of cosines and sines. The tables
@@ -16,6 +16,9 @@
 // give wrong results without a word. A cache that counts its tokens (GenAI's convention)
 // keeps that convention.
 //
+// Its caches may be int8 with fixed scales, which somebody has to measure. Unlike with the op, the tokens of
+// a call then read each other as the cache holds them, rounded.
+//
 // Start with fits.go, which says what fits, and replace.go, which writes a node. inputs.go
-// writes the lengths and what guards them, tables.go the tables.
+// writes the lengths and what guards them, tables.go the tables, scales.go the scales of caches.
 package contrib

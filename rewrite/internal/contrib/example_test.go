@@ -14,8 +14,8 @@ func Example() {
 		Query: "query", Key: "key", Value: "value", Output: "output", NumHeads: 4, KVNumHeads: 2, PastKey: "past_key", PastValue: "past_value", Causal: 1, Window: 128,
 		Frequencies: []float32{1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003}, Gain: 1,
 	}
-	fmt.Println(contrib.Refused(op, 22))
-	fmt.Println("needs ONNX Runtime", contrib.Needs(op))
+	fmt.Println(contrib.Refused(op, contrib.Node{}, 22))
+	fmt.Println("needs ONNX Runtime", contrib.Needs(op, contrib.Node{}))
 
 	m := onnx.New()
 	m.RequireIR(8)

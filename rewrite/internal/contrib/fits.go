@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
 // Version is a minor version of ONNX Runtime: 22 is 1.22. The zero value is the newest.
@@ -34,12 +35,13 @@ func (v Version) has(since Version) bool { return v == 0 || v >= since }
 const (
 	sinceSinks         Version = 23
 	sinceWindow        Version = 24
+	sinceScales        Version = 27 // caches of int8 on the CPU
+	sinceShortScales   Version = 29
 	sinceBidirectional Version = 30
 )
 
-// Refused says why a version of ONNX Runtime cannot compute an op as GroupQueryAttention;
-// nil if it can.
-func Refused(op customop.RotaryAttention, runtime Version) error {
+// Refused says why a version of ONNX Runtime cannot compute an op as GroupQueryAttention; nil if it can.
+func Refused(op customop.RotaryAttention, of Node, runtime Version) error {
 	switch {
 	case len(op.BandStarts) > 1 || len(op.BandQueryScales)+len(op.BandQueryOffsets)+len(op.BandKeyScales)+len(op.BandQueryLimits)+len(op.BandGroups) > 0 || op.BandChunk > 0:
 		return errors.New("it has no position maps")
@@ -56,13 +58,11 @@ func Refused(op customop.RotaryAttention, runtime Version) error {
 	case op.FirstKeys > 0:
 		return errors.New("it cannot keep first keys visible beside a window")
 	case op.CacheType != "" && op.CacheType != "same":
-		return errors.New("its caches of few bits need scales that somebody has to measure before; only --target ops and --target onnx make them (--kv type=…)")
+		return errors.New("its caches of few bits are int8 with fixed scales (--kv-scales FILE); only --target ops and --target onnx have others (--kv type=…)")
 	case len(op.DistanceSlopes)+len(op.DistanceStarts) > 0:
 		return errors.New("it has no bias by distance, as ALiBi's slopes and T5's buckets are; only --target ops and --target onnx have")
 	case op.AttentionBias != "" || op.BiasBeforeSoftcap != "":
 		return errors.New("only some of its versions and devices take a bias on the scores")
-	case op.CacheLength != "" && op.TotalLength == "":
-		return errors.New("a fixed-capacity buffer with its own lengths is written only for the op")
 	case len(op.PositionAxes) > 0:
 		return errors.New("it has one position for each token, and here tokens have several positions")
 	case len(op.QueryFactors)+len(op.KeyFactors) > 0:
@@ -74,11 +74,11 @@ func Refused(op customop.RotaryAttention, runtime Version) error {
 	case op.LogSumExp != "":
 		return errors.New("it has no log-sum-exp output")
 	}
-	return newer(op, runtime)
+	return newer(op, of, runtime)
 }
 
 // newer refuses what came with a newer version.
-func newer(op customop.RotaryAttention, runtime Version) error {
+func newer(op customop.RotaryAttention, of Node, runtime Version) error {
 	for _, c := range []struct {
 		needed bool
 		since  Version
@@ -86,6 +86,8 @@ func newer(op customop.RotaryAttention, runtime Version) error {
 	}{
 		{op.SinkLogits != "", sinceSinks, "sinks"},
 		{op.Window > 0, sinceWindow, "a window of this size"},
+		{of.Scales != nil, sinceScales, "caches of int8"},
+		{of.Scales != nil && ir.Is16Bit(of.Element), sinceShortScales, "caches of int8 for a model in 16 bits"},
 		{op.Causal == 0, sinceBidirectional, "attention to later tokens"},
 	} {
 		if c.needed && !runtime.has(c.since) {
@@ -100,9 +102,9 @@ func newer(op customop.RotaryAttention, runtime Version) error {
 
 // Needs is the oldest version of ONNX Runtime whose GroupQueryAttention computes an op that
 // is not refused.
-func Needs(op customop.RotaryAttention) Version {
+func Needs(op customop.RotaryAttention, of Node) Version {
 	v := oldest
-	for v < sinceBidirectional && newer(op, v) != nil {
+	for v < sinceBidirectional && newer(op, of, v) != nil {
 		v++
 	}
 	return v

@@ -1,8 +1,8 @@
 package contrib
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -22,6 +22,9 @@ func lengths(b *ir.Builder, g *onnx.Graph, op customop.RotaryAttention) (last, t
 		tokens := b.Add("Add", []string{past, length})
 		return int32s(b, b.Add("Sub", []string{tokens, b.Int(1)})), op.TotalLength
 	}
+	if op.CacheLength != "" {
+		return fixedLengths(b, op, length)
+	}
 	past := ""
 	if op.PastKey == "" {
 		past = b.Int(0)
@@ -29,16 +32,38 @@ func lengths(b *ir.Builder, g *onnx.Graph, op customop.RotaryAttention) (last, t
 		past = b.Size(op.PastKey, 2)
 	}
 	tokens := b.Add("Add", []string{past, length})
+	tokens = guarded(b, op, tokens, b.Add("Range", []string{past, tokens, b.Int(1)}))
+	last = b.Add("Expand", []string{b.Add("Sub", []string{tokens, b.Int(1)}), b.Sizes(query, 0, 1)})
+	return int32s(b, last), int32s(b, tokens)
+}
+
+// fixedLengths writes the lengths of a cache of fixed capacity, whose rows tell how many tokens they hold.
+func fixedLengths(b *ir.Builder, op customop.RotaryAttention, length string) (last, total string) {
+	past := b.Add("Cast", []string{op.CacheLength}, onnx.IntAttr("to", int64(onnx.Int64)))
+	tokens := b.Add("Add", []string{past, length})
+	last = b.Add("Sub", []string{tokens, b.Int(1)})
+	longest := b.Add("ReduceMax", []string{tokens}, onnx.IntAttr("keepdims", 0))
+	fits := b.Add("Not", []string{b.Add("Greater", []string{longest, b.Size(op.PastKey, 2)})})
+	longest = b.Guarded(longest, "a cache of fixed capacity has no room for the new tokens", ones(b, fits))
+	indices := b.Add("Add", []string{b.Add("Reshape", []string{past, b.Ints(-1, 1)}), b.Add("Range", []string{b.Int(0), length, b.Int(1)})})
+	return int32s(b, last), int32s(b, guarded(b, op, longest, indices))
+}
+
+// guarded is a number of tokens that can be had only where the mask hides none, and positions are the
+// indices of tokens.
+func guarded(b *ir.Builder, op customop.RotaryAttention, tokens, indices string) string {
 	if op.AttentionMask != "" {
 		tokens = b.Guarded(tokens, "the mask hides a token, which GroupQueryAttention does not know", op.AttentionMask)
 	}
 	if op.PositionIDs != "" {
-		row := b.Add("Range", []string{past, b.Add("Add", []string{past, length}), b.Int(1)})
-		counted := b.Add("Cast", []string{b.Add("Equal", []string{op.PositionIDs, row})}, onnx.IntAttr("to", int64(onnx.Int64)))
-		tokens = b.Guarded(tokens, "a position is not the index of its token, as GroupQueryAttention counts", counted)
+		tokens = b.Guarded(tokens, "a position is not the index of its token, as GroupQueryAttention counts", ones(b, b.Add("Equal", []string{op.PositionIDs, indices})))
 	}
-	last = b.Add("Expand", []string{b.Add("Sub", []string{tokens, b.Int(1)}), b.Sizes(query, 0, 1)})
-	return int32s(b, last), int32s(b, tokens)
+	return tokens
+}
+
+// ones is 1 where a value is true, else 0.
+func ones(b *ir.Builder, value string) string {
+	return b.Add("Cast", []string{value}, onnx.IntAttr("to", int64(onnx.Int64)))
 }
 
 // unshared is a cache that ONNX Runtime's planner does not put the present one into. Where a
@@ -60,5 +85,5 @@ func int32s(b *ir.Builder, v string) string {
 
 // sharing tells ops apart whose lengths differ: all of one mask or one count have the same.
 func sharing(op customop.RotaryAttention) string {
-	return cmp.Or(op.TotalLength+op.CacheLength, op.AttentionMask+"\n"+op.PositionIDs, op.Query)
+	return strings.Join([]string{op.TotalLength, op.CacheLength, op.AttentionMask, op.PositionIDs}, "\n")
 }

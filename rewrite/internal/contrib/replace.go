@@ -19,7 +19,8 @@ const Domain = "com.microsoft"
 type Node struct {
 	Element  onnx.DataType // of query, key and value
 	HeadSize int64
-	Rows     int64 // of its tables: the most tokens that a row may have
+	Rows     int64   // of its tables: the most tokens that a row may have
+	Scales   *Scales // of its caches of int8; nil where they have the element type
 }
 
 // Replace writes the ops of a model, whose queries have four dimensions, as
@@ -56,7 +57,7 @@ func (w *writer) graph(g *onnx.Graph, nodes map[*onnx.Node]Node, runtime Version
 			err = errors.New("only its node is known")
 		}
 		if err == nil {
-			err = Refused(op, runtime)
+			err = Refused(op, of, runtime)
 		}
 		if err != nil {
 			return fmt.Errorf("node %s: %w", ir.Label(n), err)
@@ -110,6 +111,9 @@ func (w *writer) write(b *ir.Builder, g *onnx.Graph, op customop.RotaryAttention
 	if op.SinkLogits != "" {
 		n.Inputs = append(n.Inputs, make([]string, sinkInput-len(n.Inputs))...)
 		n.Inputs = append(n.Inputs, op.SinkLogits)
+	}
+	if of.Scales != nil {
+		of.Scales.hold(b, n, op.KVNumHeads, of.HeadSize)
 	}
 	b.Nodes = append(b.Nodes, n)
 	apart := []string{b.Value("rows"), b.Ints(0, 0, op.NumHeads, of.HeadSize)}

@@ -9,6 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/contrib"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
@@ -102,7 +103,7 @@ func proveAll(ctx context.Context, m *onnx.Model, sites []*plan.Site, functions 
 // becomes returns the op that a site becomes, nil where its own nodes stay.
 func becomes(s *plan.Site) tried {
 	if op, n := s.Change.Op(); op != nil {
-		return Op{*op, n, s.Want.HeadSize}
+		return Op{*op, n, s.Want.HeadSize, s.Scales}
 	}
 	if op, n := s.Change.Rotary(); op != nil {
 		return rotation{*op, n, [2]int{s.Want.Heads, s.Want.KVHeads}, s.Want.HeadSize}
@@ -115,6 +116,7 @@ type Op struct {
 	customop.RotaryAttention
 	Node     *onnx.Node
 	HeadSize int
+	Scales   *contrib.Scales // see plan.Site
 }
 
 // DistinctOps yields the ops that sites become: of several that differ in names alone, the first.
@@ -136,7 +138,11 @@ func (o Op) description() string {
 		&op.CacheLength, &op.DocumentIDs, &op.SinkLogits, &op.BiasBeforeSoftcap, &op.TotalLength, &op.Output, &op.PresentKey, &op.PresentValue, &op.LogSumExp} {
 		*v = given(*v)
 	}
-	return fmt.Sprintf("%s %d %+v", o.Node.OpType, o.HeadSize, op)
+	scales := ""
+	if o.Scales != nil {
+		scales = fmt.Sprintf(" %v", *o.Scales)
+	}
+	return fmt.Sprintf("%s %d %+v%s", o.Node.OpType, o.HeadSize, op, scales)
 }
 
 func (o Op) proven(ctx context.Context, eng engine.Engine, f *onnx.Function, opset int64, tokens int) (float64, error) {

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/contrib"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
@@ -52,11 +55,12 @@ func (a Asked) checkCache(m *onnx.Model, frees func(string) bool, _ int64) error
 // shape must be gone. With a type they get that element type, and of int8 a scale for each row
 // beside them.
 type caches struct {
-	input    string          // int32 [batch]
-	capacity int64           // 0 leaves them growing
-	typ      string          // "" leaves it
-	values   map[string]bool // the past inputs and present outputs
-	masks    map[string]bool // the padding masks, whose width says the length no more
+	input    string                 // int32 [batch]
+	capacity int64                  // 0 leaves them growing
+	typ      string                 // "" leaves it
+	scales   map[int]contrib.Scales // fixed ones, by layer; nil where the op makes them
+	values   map[string]bool        // the past inputs and present outputs
+	masks    map[string]bool        // the padding masks, whose width says the length no more
 }
 
 func changedCache(_ context.Context, asked Asked, of Subject) (*plan.Feature, error) {
@@ -68,7 +72,12 @@ func changedCache(_ context.Context, asked Asked, of Subject) (*plan.Feature, er
 			return nil, &UnchangedError{s.Layer, s.Reason}
 		}
 	}
-	f := &caches{input: asked.CacheLength, capacity: asked.FixedCapacity, typ: asked.CacheType, values: map[string]bool{}, masks: map[string]bool{}}
+	for _, layer := range slices.Sorted(maps.Keys(asked.CacheScales)) {
+		if n := len(of.Analysis.Sites); layer < 0 || layer >= n {
+			return nil, &plan.LayerError{Layer: plan.WholeModel, Err: plan.Of("kv", fmt.Errorf("there are scales for layer %d, and the model has the layers 0 to %d", layer, n-1))}
+		}
+	}
+	f := &caches{input: asked.CacheLength, capacity: asked.FixedCapacity, typ: asked.CacheType, scales: asked.CacheScales, values: map[string]bool{}, masks: map[string]bool{}}
 	return &plan.Feature{
 		Edit:  f.edit(),
 		Extra: func(s *plan.Site) error { return f.add(of.Model, s) },
@@ -89,6 +98,9 @@ func (f *caches) edit() provenance.Edit {
 		}
 		edit.Given += "type=" + f.typ
 		edit.Settings = append(edit.Settings, rope.Setting{Name: "type", Value: rope.Text(f.typ), From: rope.Given})
+	}
+	if f.scales != nil {
+		edit.Settings = append(edit.Settings, rope.Setting{Name: "scales", Value: rope.Text("fixed"), From: rope.Given})
 	}
 	return edit
 }
@@ -130,7 +142,7 @@ func (f *caches) add(m *onnx.Model, e *plan.Site) error {
 		}
 	}
 	for _, v := range []string{w.PastKey, w.PastValue, w.PresentKey, w.PresentValue} {
-		if f.typ == "int8" && taken(m, scaleName(v)) {
+		if f.scaled() && taken(m, scaleName(v)) {
 			return nameTaken(scaleName(v), "a cache's scales", "drop type=int8")
 		}
 		f.values[v] = true
@@ -141,9 +153,23 @@ func (f *caches) add(m *onnx.Model, e *plan.Site) error {
 	if f.capacity > 0 {
 		e.Extra.CacheLength = f.input
 	}
-	e.Extra.CacheType = f.typ
+	if f.scales == nil {
+		e.Extra.CacheType = f.typ
+		return nil
+	}
+	scales, given := f.scales[e.Layer]
+	if !given {
+		return errors.New("there are no scales for its cache (--kv-scales)")
+	}
+	if err := scales.Check(e.Want.KVHeads, e.Want.HeadSize); err != nil {
+		return fmt.Errorf("the scales of its cache: %w", err)
+	}
+	e.Scales = &scales
 	return nil
 }
+
+// scaled reports whether the caches get inputs and outputs with their scales.
+func (f *caches) scaled() bool { return f.typ == "int8" && f.scales == nil }
 
 // scaleName is the input or output with the scales of a cache of int8.
 func scaleName(cache string) string { return cache + lower.ScaleSuffix }
@@ -193,15 +219,15 @@ func (f *caches) write(m *onnx.Model, sites []*plan.Site) error {
 	if f.typ != "" {
 		ir.RetypeCaches(m.Graph, chosen, definition.CacheTypes[f.typ])
 	}
-	if f.typ == "int8" {
-		m.Graph.Inputs = append(m.Graph.Inputs, f.scales(m.Graph.Inputs)...)
-		m.Graph.Outputs = append(m.Graph.Outputs, f.scales(m.Graph.Outputs)...)
+	if f.scaled() {
+		m.Graph.Inputs = append(m.Graph.Inputs, f.scaleValues(m.Graph.Inputs)...)
+		m.Graph.Outputs = append(m.Graph.Outputs, f.scaleValues(m.Graph.Outputs)...)
 	}
 	return nil
 }
 
-// scales are the inputs or outputs with the scales of those caches that are in a list.
-func (f *caches) scales(list []*onnx.ValueInfo) (scales []*onnx.ValueInfo) {
+// scaleValues are the inputs or outputs with the scales of those caches that are in a list.
+func (f *caches) scaleValues(list []*onnx.ValueInfo) (scales []*onnx.ValueInfo) {
 	for _, v := range list {
 		if f.values[v.Name] {
 			scales = append(scales, onnx.NewValueInfo(scaleName(v.Name), onnx.Float, v.Shape[0], v.Shape[1], v.Shape[2], onnx.Dim{Value: 1}))

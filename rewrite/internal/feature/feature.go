@@ -7,6 +7,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/contrib"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
@@ -14,12 +15,13 @@ import (
 
 // Asked says which features are asked for.
 type Asked struct {
-	Documents     string     // name of an int64 input [batch, past + length] to add; "" adds none
-	Separator     *Separator // counts document ids from the model's own tokens instead; nil does not
-	FixedCapacity int64      // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
-	CacheType     string     // element type of the cache: float16, bfloat16 or int8; "" leaves it
-	CacheLength   string     // name of the int32 input [batch] that goes with it
-	LogitsPlaces  string     // name of an int64 input [batch] that says of which tokens the logits are; "" leaves all
+	Documents     string                 // name of an int64 input [batch, past + length] to add; "" adds none
+	Separator     *Separator             // counts document ids from the model's own tokens instead; nil does not
+	FixedCapacity int64                  // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
+	CacheType     string                 // element type of the cache: float16, bfloat16 or int8; "" leaves it
+	CacheScales   map[int]contrib.Scales // fixed scales of the cache of each layer; nil where the op makes them
+	CacheLength   string                 // name of the int32 input [batch] that goes with it
+	LogitsPlaces  string                 // name of an int64 input [batch] that says of which tokens the logits are; "" leaves all
 }
 
 // LeaveAttention reports whether nothing is asked for that changes masks or caches.

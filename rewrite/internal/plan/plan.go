@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/contrib"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
@@ -86,6 +87,7 @@ type Site struct {
 	Precision string            // of its products; "" leaves what is there
 	Known     rope.Context      // of the model, as far as it holds for the site
 	Extra     lower.ExtraInputs // what the features give it
+	Scales    *contrib.Scales   // fixed ones of its caches, which are to be int8; nil for most
 	Binding   lower.Binding     // of the op, where there is to be one
 
 	Form       lower.Form

@@ -65,7 +65,7 @@ func TestContrib(t *testing.T) {
 		},
 	} {
 		op, n := cachedOp(t, change)
-		if err := contrib.Refused(op, 0); err != nil {
+		if err := contrib.Refused(op, contrib.Node{}, 0); err != nil {
 			t.Errorf("%s: refused: %v", name, err)
 			continue
 		}
@@ -95,7 +95,7 @@ func TestContrib(t *testing.T) {
 }
 
 func proveContrib(eng engine.Engine, n *onnx.Node, op customop.RotaryAttention, change func(*onnx.Model)) (float64, error) {
-	return prove.Contrib(context.Background(), eng, n, op, 17, headSize, func(m *onnx.Model, rows int64) error {
+	return prove.Contrib(context.Background(), eng, n, op, nil, 17, headSize, func(m *onnx.Model, rows int64) error {
 		err := contrib.Replace(m, map[*onnx.Node]contrib.Node{m.Graph.Nodes[0]: {Element: onnx.Float, HeadSize: headSize, Rows: rows}}, 0)
 		change(m)
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/contrib"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -51,15 +52,19 @@ func carrying(f *onnx.Function) func(*onnx.Model) error {
 
 // Contrib is Definition for other nodes that replace the op in a model: those of ONNX Runtime,
 // whose input contract is narrower. No row has padding, positions count from the past on,
-// and tables have as many rows as the longest call tokens.
-func Contrib(ctx context.Context, eng engine.Engine, n *onnx.Node, op customop.RotaryAttention, opset int64, headSize int, replace func(m *onnx.Model, rows int64) error) (float64, error) {
-	return written(ctx, eng, n, op, opset, headSize, contribCalls, func(m *onnx.Model) error {
+// and tables have as many rows as the longest call tokens. With scales the caches are int8.
+func Contrib(ctx context.Context, eng engine.Engine, n *onnx.Node, op customop.RotaryAttention, scales *contrib.Scales, opset int64, headSize int, replace func(m *onnx.Model, rows int64) error) (float64, error) {
+	write := func(m *onnx.Model) error {
 		rows := 0
 		for _, c := range contribCalls(op, rope.Attention{}) {
 			rows = max(rows, c.Past+c.Length)
 		}
 		return replace(m, int64(rows))
-	})
+	}
+	if scales != nil {
+		return scaled(ctx, eng, n, op, *scales, opset, headSize, write)
+	}
+	return written(ctx, eng, n, op, opset, headSize, contribCalls, write)
 }
 
 // written tests what an op is written as in a model of its own. write changes the model.

@@ -45,7 +45,7 @@ var inputs = []string{
 }
 
 const (
-	quantised  = "its cache holds rounded numbers and their scales (k_scale, v_scale); expected floats; export it without a quantised cache"
+	quantised  = "its cache holds rounded numbers and their scales (k_scale, v_scale); expected floats; take the file that it was made of, or export it without a quantised cache"
 	normalised = "it normalises query and key inside itself (q_norm_weight, k_norm_weight), which ONNX Runtime does not run on the CPU, so it cannot be verified; have the norm exported in front of it (fuse_qk_norm_gqa=false)"
 )
 

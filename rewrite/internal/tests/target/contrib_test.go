@@ -145,7 +145,7 @@ func TestTargetContribRefuses(t *testing.T) {
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"scaling log-n:original_max_position_embeddings=16"})}, "no temperature by position"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"scaling dynamic-linear:length=run,original_max_position_embeddings=16"})}, "raw ones"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Cache: rewrite.Cache{Raw: true}}, "raw ones"},
-		{"llama__optimum", rewrite.Options{Context: anyLength, Cache: rewrite.Cache{Capacity: 64}}, "a fixed-capacity buffer with its own lengths"},
+		{"llama__dynamo18-static-cache", rewrite.Options{Context: anyLength}, "a fixed-capacity buffer with its own lengths"},
 		{"llama__optimum", rewrite.Options{Context: anyLength, Edits: kit.Edits(t, []string{"mask sliding-window:window=8"}), Target: "contrib:onnxruntime=1.23"}, "it has a window of this size only from ONNX Runtime 1.24 on, and 1.23 was asked for"},
 		{"gpt_neox__dynamo18", rewrite.Options{Context: anyLength}, "it rotates only multiples of 16 channels, and here 8 are rotated"},
 		{"llama__optimum", rewrite.Options{Target: "contrib:onnxruntime=1.19"}, "is not a version of ONNX Runtime from 1.20 on"},
