@@ -44,7 +44,7 @@ func OpenDecoder(path string, options Options) (_ *Decoder, err error) {
 			d.chunk = math.MaxInt
 		}
 	}
-	d.session, err = openSession(path, model, inputNames(d.signature), d.signature.Outputs, d.signature.Capacity > 0, options)
+	d.session, err = openSession(path, model, inputNames(d.signature), d.signature.Outputs, d.signature.Rows > 0, options)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,12 @@ func (d *Decoder) run(ctx context.Context, inputs, outputs []tensor) (err error)
 	return d.session.run(ctx, inputs, outputs)
 }
 
-// Capacity is the number of tokens that a cache can hold; 0 when it grows.
+// Capacity is the number of tokens that a cache can hold; 0 when it grows, or when new tokens take the place of the
+// oldest in every layer.
 func (d *Decoder) Capacity() int { return int(d.signature.Capacity) }
+
+// CacheRows is the number of rows of the longest buffer of a cache of fixed capacity; 0 when caches grow.
+func (d *Decoder) CacheRows() int { return int(d.signature.Rows) }
 
 // WholePrompts reports whether the model's frequencies depend on the length of a call,
 // so that a prompt in several calls gives another result than in one.

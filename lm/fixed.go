@@ -110,10 +110,11 @@ func (f *fixed) prepare(first, batch, tokens int64) (*fixedCall, error) {
 		}
 		c.outputs[slices.Index(s.Outputs, k.Present)] = caches[i] // the same memory: tokens are written in place
 	}
-	// What lies ahead of a row's tokens is not seen, so the mask is all ones.
+	// What lies ahead of a row's tokens is not seen, so the mask is all ones, as is what a ring takes it to be
+	// behind its last column.
 	call := signature.Call{
 		Batch: batch, Length: tokens, IDs: make([]int64, batch*tokens), Positions: make([]int64, batch*tokens),
-		Mask: slices.Repeat([]int64{1}, int(batch*s.Capacity)), Documents: make([]int64, batch*s.Capacity), Pasts: make([]int64, batch),
+		Mask: slices.Repeat([]int64{1}, int(batch*s.Rows)), Documents: make([]int64, batch*s.Rows), Pasts: make([]int64, batch),
 	}
 	for _, in := range s.Inputs {
 		if in.Role == signature.Past {
@@ -145,7 +146,7 @@ func (f *fixed) prepare(first, batch, tokens int64) (*fixedCall, error) {
 func (f *fixed) call(ctx context.Context, first int64, parts []part) (_ Logits, err error) {
 	s, n := f.signature, int64(len(parts[0].tokens))
 	for _, p := range parts {
-		if p.past+n > s.Capacity {
+		if s.Capacity > 0 && p.past+n > s.Capacity {
 			return Logits{}, &ContextError{Tokens: int(p.past + n), Context: int(s.Capacity), Cache: true}
 		}
 	}
@@ -162,10 +163,11 @@ func (f *fixed) call(ctx context.Context, first int64, parts []part) (_ Logits, 
 		c.put(signature.CacheLength, int64(i), p.past)
 		if s.Takes(signature.Documents) {
 			for j, document := range p.documents {
-				c.put(signature.Documents, int64(i)*s.Capacity+int64(j), document)
+				c.put(signature.Documents, int64(i)*s.Rows+int64(j), document)
 			}
 		}
 	}
+	overwritten := f.overwritten(first, parts)
 	outputs := slices.Clone(c.outputs)
 	err = f.run(ctx, c.inputs, outputs)
 	for i, t := range outputs { // what the model gives besides
@@ -174,6 +176,7 @@ func (f *fixed) call(ctx context.Context, first int64, parts []part) (_ Logits, 
 		}
 	}
 	if err != nil {
+		overwritten.putBack()
 		return Logits{}, err
 	}
 	data := floats(s.LogitsType, c.logits, f.scores[:0])
@@ -199,12 +202,16 @@ func (f *fixed) forward(ctx context.Context, tokens []int64, past int64, documen
 	return f.call(ctx, 0, []part{{tokens, past, documents}})
 }
 
-// parts walks over the pieces of a buffer that hold the tokens from, to of a row: one of each head.
+// parts walks over the pieces of a buffer that hold the tokens from, to of a row: one of each head. Of a ring that
+// has turned it is all of it.
 func (f *fixed) parts(i int, row, from, to int64) iter.Seq[[]byte] {
+	if rows := f.signature.Caches[i].Rows; to > rows {
+		from, to = 0, rows
+	}
 	return func(yield func([]byte) bool) {
 		heads := f.signature.Caches[i].Heads
 		head := int64(len(f.buffers[i])) / f.rows / heads
-		token := head / f.signature.Capacity
+		token := head / f.signature.Caches[i].Rows
 		for h := range heads {
 			if !yield(f.buffers[i][(row*heads+h)*head:][from*token : to*token]) {
 				return
@@ -262,8 +269,19 @@ func (f *fixed) keep(length int64) (kept, error) {
 	return k, nil
 }
 
-// mark needs to keep nothing: the tokens that are there now are not overwritten.
-func (f *fixed) mark() kept { return &copied{} }
+// mark keeps rings alone: in other buffers the tokens that are there now are not overwritten.
+func (f *fixed) mark() kept {
+	k := &copied{length: f.signature.Rows, buffers: make([][]byte, len(f.buffers))}
+	for i, c := range f.signature.Caches {
+		if c.Ring.Window == 0 {
+			continue
+		}
+		for piece := range f.parts(i, 0, 0, c.Rows) {
+			k.buffers[i] = append(k.buffers[i], piece...)
+		}
+	}
+	return k
+}
 
 func (f *fixed) restore(k kept) error {
 	c, ok := k.(*copied)
@@ -271,6 +289,9 @@ func (f *fixed) restore(k kept) error {
 		return fmt.Errorf("a snapshot of another kind of cache: %T", k)
 	}
 	for i, all := range c.buffers {
+		if all == nil {
+			continue
+		}
 		for piece := range f.parts(i, 0, 0, c.length) {
 			all = all[copy(piece, all):]
 		}
@@ -278,8 +299,13 @@ func (f *fixed) restore(k kept) error {
 	return nil
 }
 
-// truncate needs to do nothing: tokens beyond cache_length are never read.
-func (f *fixed) truncate(int64) error { return nil }
+// truncate needs to change nothing: tokens beyond cache_length are never read.
+func (f *fixed) truncate(tokens, length int64) error {
+	if !f.reaches(tokens, length) {
+		return fmt.Errorf("back from %d tokens to %d: %w", tokens, length, errOverwritten)
+	}
+	return nil
+}
 
 func (f *fixed) close() error {
 	err := errors.Join(f.single.close(), f.pieces.close())

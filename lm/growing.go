@@ -201,7 +201,7 @@ func emptyCache(in signature.Input, c signature.Cache, batch int64) (tensor, err
 func (g *growing) reserve(tokens int64) { g.most = moreRows(tokens) }
 
 // truncate copies the tokens that stay: a cache [heads, tokens, size] has them in pieces.
-func (g *growing) truncate(length int64) error {
+func (g *growing) truncate(_, length int64) error {
 	if length == 0 || g.past == nil {
 		return g.forget()
 	}

@@ -88,7 +88,7 @@ func newGenerator(d *Decoder, options Options) (generator, error) {
 	switch {
 	case options.Rows < 0 || options.Queue < 0:
 		return nil, fmt.Errorf("%d rows and a queue of %d: expected numbers of at least 0", options.Rows, options.Queue)
-	case options.Rows < 2 || d.Capacity() == 0:
+	case options.Rows < 2 || d.signature.Rows == 0:
 		return newPool(d, options.Rows, queue), nil
 	case d.whole:
 		return nil, errors.New("the model's frequencies depend on the length of a call, which several rows share: leave Rows at 0 or 1, or rewrite the model with length=context")

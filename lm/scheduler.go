@@ -215,7 +215,11 @@ func (s *scheduler) begin(j *job) {
 
 // holds is how many tokens a row holds of a text. At least one is left to compute, whose logits are asked for.
 func (s *scheduler) holds(row int, j *job) int {
-	return min(commonPrefix(s.rows[row].tokens, s.rows[row].documents, j.row), len(j.row.Tokens)-1)
+	n := min(commonPrefix(s.rows[row].tokens, s.rows[row].documents, j.row), len(j.row.Tokens)-1)
+	if !s.cache.reaches(int64(len(s.rows[row].tokens)), int64(n)) {
+		return 0
+	}
+	return n
 }
 
 // share copies to a text's row what another row holds more of it: a free one, or one whose text begins in the

@@ -23,13 +23,14 @@ type cache interface {
 	forward(ctx context.Context, tokens []int64, past int64, documents []int64) (Logits, error)
 	// reserve tells how many tokens there will be soon.
 	reserve(tokens int64)
-	// truncate leaves the first tokens.
-	truncate(length int64) error
+	// truncate leaves the first of so many tokens. It returns errOverwritten where a later one has taken the place
+	// of one that they need.
+	truncate(tokens, length int64) error
 	// keep returns what the first tokens left, for restore.
 	keep(length int64) (kept, error)
 	// restore puts it back, any number of times.
 	restore(k kept) error
-	// mark is keep for the tokens that are there now, at no cost, until the next restore or truncate.
+	// mark is keep for the tokens that are there now, at little cost, until the next restore or truncate.
 	mark() kept
 	// close frees everything.
 	close() error
@@ -44,7 +45,7 @@ func (d *Decoder) NewSequence() (*Sequence, error) {
 		return nil, ErrClosed
 	}
 	s := &Sequence{decoder: d, gate: gate{most: 1}, cache: &growing{Decoder: d}}
-	if d.signature.Capacity > 0 {
+	if d.signature.Rows > 0 {
 		fixed, err := newFixed(d, 1)
 		if err != nil {
 			return nil, err
@@ -99,7 +100,8 @@ func (s *Sequence) Compute(ctx context.Context, row Row) (_ Logits, err error) {
 }
 
 // Truncate leaves the first tokens in the cache. A cache whose keys depend on the length of their call
-// (WholePrompts) cannot be shortened: then none are left.
+// (WholePrompts) cannot be shortened: then none are left. A cache that is a ring cannot go back behind tokens whose
+// place later ones have taken: that is an error, and nothing is changed.
 func (s *Sequence) Truncate(length int) (err error) {
 	if err := s.gate.enter(); err != nil {
 		return err
@@ -118,7 +120,7 @@ func (s *Sequence) truncate(length int) error {
 	if s.decoder.whole {
 		length = 0
 	}
-	if err := s.cache.truncate(int64(length)); err != nil {
+	if err := s.cache.truncate(int64(len(s.tokens)), int64(length)); err != nil {
 		return err
 	}
 	s.tokens, s.documents = s.tokens[:length:length], s.documents[:length:length]
@@ -143,7 +145,11 @@ func (s *Sequence) compute(ctx context.Context, row Row) (Logits, error) {
 	if err != nil {
 		return Logits{}, err
 	}
-	if err := s.truncate(s.shared(row)); err != nil {
+	err = s.truncate(s.shared(row))
+	if errors.Is(err, errOverwritten) { // all of them are computed again
+		err = s.truncate(0)
+	}
+	if err != nil {
 		return Logits{}, err
 	}
 	n := len(s.tokens)

@@ -27,7 +27,7 @@ func readSignature(m *onnx.Model, folder string) (*signature.Signature, error) {
 		return nil, fmt.Errorf("its output %s has element type %v, want float32, float16 or bfloat16", s.Logits, s.LogitsType)
 	case len(s.Caches) == 0:
 		return nil, errors.New("it was exported without a key-value cache; export it with one (for Optimum: task text-generation-with-past)")
-	case s.Capacity > 0 && s.Vocabulary == 0:
+	case s.Rows > 0 && s.Vocabulary == 0:
 		return nil, errors.New("the last dimension of its logits is not known, but a fixed-capacity cache needs it here")
 	}
 	return s, nil
@@ -41,21 +41,21 @@ func feedable(s *signature.Signature, in signature.Input) error {
 		switch {
 		case !isFloat(in.Type) && in.Type != onnx.Int8 || c.Heads == 0:
 			return fmt.Errorf("input %s is %v with %d heads, want float32, float16, bfloat16 or int8 [batch, heads, past, size] with known heads", in.Name, in.Type, c.Heads)
-		case c.Rows > 0 && s.Capacity == 0:
+		case c.Rows > 0 && s.Rows == 0:
 			return fmt.Errorf("input %s has a cache of exactly %d tokens, but no input says how many it holds", in.Name, c.Rows)
 		}
 		return nil
 	case signature.Memory:
 		return fmt.Errorf("input %s takes the output of an encoder, which is not supported here", in.Name)
 	case signature.Positions:
-		if in.Axes > 0 && s.Capacity > 0 {
+		if in.Axes > 0 && s.Rows > 0 {
 			return fmt.Errorf("input %s takes %d positions for each token, which is not supported with a fixed-capacity cache", in.Name, in.Axes)
 		}
 	case signature.CacheLength:
 		return nil // int32, as the op reads it
 	}
 	switch {
-	case in.Type == onnx.Int64, in.Type == onnx.Int32 && s.Capacity == 0, in.Type == onnx.Bool && in.Role == signature.Branch:
+	case in.Type == onnx.Int64, in.Type == onnx.Int32 && s.Rows == 0, in.Type == onnx.Bool && in.Role == signature.Branch:
 		return nil
 	}
 	return fmt.Errorf("input %s has element type %v, which cannot be fed", in.Name, in.Type)

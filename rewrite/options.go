@@ -53,6 +53,7 @@ type Numerics struct {
 type Cache struct {
 	Raw         bool   // keys are cached un-rotated and rotated when they are read; methods that need this set it
 	Capacity    int64  // tokens that fixed-size buffers hold; 0 leaves the cache growing
+	Ring        bool   // the buffers of layers with a window hold its tokens and the first keys alone; new tokens take the place of the oldest
 	LengthInput string // name of the int32 input [batch] that goes with them; empty is CacheLengthInput
 	Type        string // element type of keys and values: "float16" or "bfloat16" in place of float32, or "int8", whose scales are further inputs and outputs [batch, kv heads, tokens, 1]; empty leaves that of the model
 

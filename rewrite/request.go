@@ -196,6 +196,7 @@ func (r *request) carryFeatures() (err error) {
 			}
 		case d.What == "kv" && f.FixedCapacity == 0 && f.CacheType == "":
 			f.FixedCapacity, f.CacheLength, f.CacheType = cacheOf(d)
+			f.CacheRing = d.Setting("ring").Equal(rope.Bool(true))
 		case d.What == "logits" && f.LogitsPlaces == "":
 			f.LogitsPlaces = d.Setting("input").String()
 		}
@@ -259,7 +260,7 @@ func (o Options) features() feature.Asked {
 		scales[layer] = contrib.Scales(s)
 	}
 	return feature.Asked{Documents: o.Documents.Input, Separator: (*feature.Separator)(o.Documents.Separator),
-		FixedCapacity: o.Cache.Capacity, CacheType: o.Cache.Type, CacheScales: scales, CacheLength: cmp.Or(o.Cache.LengthInput, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
+		FixedCapacity: o.Cache.Capacity, CacheRing: o.Cache.Ring, CacheType: o.Cache.Type, CacheScales: scales, CacheLength: cmp.Or(o.Cache.LengthInput, CacheLengthInput), LogitsPlaces: o.LogitsPlaces}
 }
 
 // carries reports whether methods start from the values in the graph (base=carried).

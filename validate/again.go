@@ -65,6 +65,7 @@ func addEdit(o *rewrite.Options, e provenance.Edit, every bool) (err error) {
 	case "kv":
 		if c := e.Setting("capacity"); c.Kind() != rope.Absent {
 			o.Cache.Capacity, o.Cache.LengthInput = c.Integer(), e.Setting("input").String()
+			o.Cache.Ring = e.Setting("ring").Equal(rope.Bool(true))
 		}
 		if t := e.Setting("type"); t.Kind() == rope.Word {
 			o.Cache.Type = t.String()

@@ -303,7 +303,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 		v.note("Every row is fed as one document, so a mask over documents hides nothing. Rows with several documents were not run.")
 	}
 	v.kinds = kinds(length, first.Cached())
-	if second.Capacity > 0 {
+	if second.Rows > 0 {
 		v.kinds = append(v.kinds, kind{name: "rows of different length", chunks: v.kinds[len(v.kinds)-1].chunks, ragged: true})
 	}
 	// GroupQueryAttention counts tokens, so padding on the left would end the call.

@@ -157,7 +157,7 @@ func (d *Decoder) RowByRow(ctx context.Context, s Sequence, lengths ...int64) ([
 // filled up on the right, and the others single tokens. The logits are those
 // of Chunks, zero for padding.
 func (d *Decoder) Ragged(ctx context.Context, s Sequence, prefill int64) ([]float64, error) {
-	if d.Capacity == 0 {
+	if d.Rows == 0 {
 		return nil, fmt.Errorf("%s: rows of different length need a cache of fixed capacity", d.path)
 	}
 	skipped := make([]int64, s.Batch) // padding of each row

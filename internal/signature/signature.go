@@ -19,7 +19,8 @@ type Signature struct {
 
 	LogitsType onnx.DataType
 	Vocabulary int64 // size of the logits' last dimension; 0 when the model does not say
-	Capacity   int64 // tokens that a fixed cache holds; 0 when the cache grows or there is none
+	Rows       int64 // of the longest cache of fixed capacity; 0 when caches grow or there are none
+	Capacity   int64 // tokens that such caches hold; 0 when they grow, or when new tokens take the place of old ones in all of them
 	Batch      int64 // rows of a call, of a model that takes no other number; else 0
 	Length     int64 // tokens of each row in a call, likewise
 
@@ -45,12 +46,34 @@ type Cache struct {
 	Heads         int64 // 0 when the model does not say
 	Rows          int64 // of a cache whose length is given; 0 of one that grows
 	Size          int64 // of one head
+	Ring          Ring
+}
+
+// Ring is a cache of fixed capacity in which new tokens take the place of the oldest, but for the first ones. The
+// zero value is none.
+type Ring struct {
+	First  int64 // tokens that stay
+	Window int64 // tokens that a query sees of the others
+}
+
+// Row is the row of a token.
+func (c Cache) Row(token int64) int64 {
+	if c.Ring.Window == 0 || token < c.Ring.First {
+		return token
+	}
+	return c.Ring.First + (token-c.Ring.First)%(c.Rows-c.Ring.First)
+}
+
+// Reaches reports whether a cache that has had so many tokens still has those that the first ones of them need to
+// be continued.
+func (c Cache) Reaches(tokens, first int64) bool {
+	return c.Ring.Window == 0 || tokens <= c.Rows || first == 0 || tokens-first <= c.Rows-c.Ring.First-c.Ring.Window+1
 }
 
 // Filled is how many rows of padding stand before the first tokens in a cache whose length is
 // given and not counted; 0 of any other.
 func (s *Signature) Filled() int64 {
-	if s.Capacity > 0 || len(s.Caches) == 0 {
+	if s.Rows > 0 || len(s.Caches) == 0 {
 		return 0
 	}
 	return s.Caches[0].Rows
@@ -86,12 +109,31 @@ func Read(m *onnx.Model, folder string) (*Signature, error) {
 		if len(s.Caches) == 0 || s.Caches[0].Rows == 0 {
 			return nil, errors.New("its caches have a length input but no capacity")
 		}
-		s.Capacity = s.Caches[0].Rows
+		s.readRings(m.Graph)
 	}
 	if !s.readOutputs(m.Graph) {
 		return nil, errors.New("expected one output of logits and as many cache outputs as cache inputs")
 	}
 	return s, nil
+}
+
+// readRings reads what the caches of fixed capacity hold.
+func (s *Signature) readRings(g *onnx.Graph) {
+	for i := range s.Caches {
+		c := &s.Caches[i]
+		for _, n := range g.Nodes {
+			reads := slices.ContainsFunc([]string{"past_key", "past_value", "past_key_scale", "past_value_scale"}, func(name string) bool { return opInput(n, name) == c.Past })
+			if reads && n.Int("cache_ring", 0) == 1 {
+				c.Ring = Ring{First: n.Int("first_keys", 0), Window: n.Int("window", 0)}
+			}
+		}
+		if s.Rows = max(s.Rows, c.Rows); c.Ring.Window == 0 {
+			s.Capacity = max(s.Capacity, c.Rows)
+		}
+	}
+	if s.Takes(Documents) { // whose ids stand side by side for all tokens
+		s.Capacity = s.Rows
+	}
 }
 
 // Takes reports whether the model has an input of a role.

@@ -138,12 +138,16 @@ func setFixed(o *rewrite.Options, rest string) error {
 			return errors.New("input=: expected the name of the new input for the cache's lengths")
 		case key == "input":
 			o.Cache.LengthInput = value
+		case key == "ring" && (value == "true" || value == "false"):
+			o.Cache.Ring = value == "true"
+		case key == "ring":
+			return fmt.Errorf("ring=%s: expected true or false", value)
 		case key == "type":
 			if err := setCacheType(o, value); err != nil {
 				return err
 			}
 		default:
-			return fmt.Errorf("unknown key %q%s; keys: capacity, input, type", key, suggest.Hint(key, []string{"capacity", "input", "type"}))
+			return fmt.Errorf("unknown key %q%s; keys: capacity, input, ring, type", key, suggest.Hint(key, []string{"capacity", "input", "ring", "type"}))
 		}
 		given[key] = true
 	}

@@ -158,8 +158,8 @@ func (r *runner) within(m *opened, trials []Trial) ([]stage, error) {
 		longest, length = max(longest, len(t.Tokens)+t.Most), t.Length
 	}
 	copies := 2 // a cache that grows stands twice while a call runs
-	if m.model.Decoder().Capacity() > 0 {
-		copies, longest = 1, m.model.Decoder().Capacity()
+	if rows := m.model.Decoder().CacheRows(); rows > 0 {
+		copies, longest = 1, rows
 	}
 	for _, sharing := range []bool{true, false} {
 		if sharing && m.model.Decoder().WholePrompts() {

@@ -26,7 +26,7 @@ func (e *Rewrite) Undo(m *onnx.Model) error {
 		}
 		for _, b := range e.Record.Buffers {
 			chosen := func(name string) bool { return slices.Contains(b.Values, name) }
-			ir.ResizeCaches(m.Graph, chosen, b.Dim())
+			ir.ResizeCaches(m.Graph, func(name string) (onnx.Dim, bool) { return b.Dim(), chosen(name) })
 			if t, known := b.TypeOf(); known {
 				ir.RetypeCaches(m.Graph, chosen, t)
 			}

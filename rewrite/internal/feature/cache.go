@@ -1,6 +1,7 @@
 package feature
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,8 @@ type caches struct {
 	capacity int64                  // 0 leaves them growing
 	typ      string                 // "" leaves it
 	scales   map[int]contrib.Scales // fixed ones, by layer; nil where the op makes them
+	ring     bool                   // of layers with a window the buffers are rings
+	rows     map[string]int64       // of those that are, by name
 	values   map[string]bool        // the past inputs and present outputs
 	masks    map[string]bool        // the padding masks, whose width says the length no more
 }
@@ -77,7 +80,7 @@ func changedCache(_ context.Context, asked Asked, of Subject) (*plan.Feature, er
 			return nil, &plan.LayerError{Layer: plan.WholeModel, Err: plan.Of("kv", fmt.Errorf("there are scales for layer %d, and the model has the layers 0 to %d", layer, n-1))}
 		}
 	}
-	f := &caches{input: asked.CacheLength, capacity: asked.FixedCapacity, typ: asked.CacheType, scales: asked.CacheScales, values: map[string]bool{}, masks: map[string]bool{}}
+	f := &caches{input: asked.CacheLength, capacity: asked.FixedCapacity, typ: asked.CacheType, scales: asked.CacheScales, ring: asked.CacheRing, rows: map[string]int64{}, values: map[string]bool{}, masks: map[string]bool{}}
 	return &plan.Feature{
 		Edit:  f.edit(),
 		Extra: func(s *plan.Site) error { return f.add(of.Model, s) },
@@ -91,6 +94,10 @@ func (f *caches) edit() provenance.Edit {
 	if f.capacity > 0 {
 		edit.Given = fmt.Sprintf("fixed:capacity=%d,input=%s", f.capacity, f.input)
 		edit.Settings = []rope.Setting{{Name: "capacity", Value: rope.Integer(f.capacity), From: rope.Given}, {Name: "input", Value: rope.Text(f.input), From: rope.Given}}
+	}
+	if f.ring {
+		edit.Given += ",ring=true"
+		edit.Settings = append(edit.Settings, rope.Setting{Name: "ring", Value: rope.Bool(true), From: rope.Given})
 	}
 	if f.typ != "" {
 		if f.capacity > 0 {
@@ -153,6 +160,15 @@ func (f *caches) add(m *onnx.Model, e *plan.Site) error {
 	if f.capacity > 0 {
 		e.Extra.CacheLength = f.input
 	}
+	rows, err := f.ringRows(e)
+	if err != nil {
+		return err
+	}
+	if e.Extra.CacheRing = rows > 0; rows > 0 {
+		for _, v := range []string{w.PastKey, w.PastValue, w.PresentKey, w.PresentValue} {
+			f.rows[v] = rows
+		}
+	}
 	if f.scales == nil {
 		e.Extra.CacheType = f.typ
 		return nil
@@ -213,7 +229,12 @@ func (f *caches) write(m *onnx.Model, sites []*plan.Site) error {
 	}
 	chosen := func(name string) bool { return f.values[name] }
 	if f.capacity > 0 {
-		ir.ResizeCaches(m.Graph, chosen, onnx.Dim{Value: f.capacity})
+		if f.ring && len(f.rows) == 0 {
+			return errNoRing
+		}
+		ir.ResizeCaches(m.Graph, func(name string) (onnx.Dim, bool) {
+			return onnx.Dim{Value: cmp.Or(f.rows[name], f.capacity)}, f.values[name]
+		})
 		m.Graph.AddInput(onnx.NewValueInfo(f.input, onnx.Int32, batchOf(m.Graph)))
 	}
 	if f.typ != "" {

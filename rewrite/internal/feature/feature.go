@@ -20,6 +20,7 @@ type Asked struct {
 	FixedCapacity int64                  // tokens that a key-value cache of fixed capacity holds; 0 leaves the cache growing
 	CacheType     string                 // element type of the cache: float16, bfloat16 or int8; "" leaves it
 	CacheScales   map[int]contrib.Scales // fixed scales of the cache of each layer; nil where the op makes them
+	CacheRing     bool                   // the buffers of layers with a window are rings
 	CacheLength   string                 // name of the int32 input [batch] that goes with it
 	LogitsPlaces  string                 // name of an int64 input [batch] that says of which tokens the logits are; "" leaves all
 }

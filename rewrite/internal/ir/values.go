@@ -28,13 +28,13 @@ func RetypeCaches(g *onnx.Graph, chosen func(name string) bool, to onnx.DataType
 }
 
 // ResizeCaches gives inputs and outputs [batch, kv heads, tokens, head size], those
-// whose names are chosen, another number of tokens.
-func ResizeCaches(g *onnx.Graph, chosen func(name string) bool, tokens onnx.Dim) {
+// which have one by their name, another number of tokens.
+func ResizeCaches(g *onnx.Graph, tokens func(name string) (onnx.Dim, bool)) {
 	for _, list := range [][]*onnx.ValueInfo{g.Inputs, g.Outputs} {
 		for i, v := range list {
-			if chosen(v.Name) && len(v.Shape) == 4 {
+			if rows, chosen := tokens(v.Name); chosen && len(v.Shape) == 4 {
 				v = v.Clone()
-				v.Shape[2] = tokens
+				v.Shape[2] = rows
 				list[i] = v
 			}
 		}

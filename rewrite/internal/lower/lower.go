@@ -50,6 +50,7 @@ type ExtraInputs struct {
 	Documents   string // document ids, int64 [batch, past + length]
 	CacheLength string // tokens that a cache of fixed capacity holds, int32 [batch]
 	CacheType   string // the op's attribute cache_type; "" leaves the model's type
+	CacheRing   bool   // the cache of fixed capacity is a ring
 }
 
 // ScaleSuffix ends the names of the inputs and outputs with the scales of a cache of int8. They begin
@@ -187,6 +188,7 @@ func setValue(b *ir.Builder, op *customop.RotaryAttention, a rope.Attention, ext
 	op.Scale, op.Softcap = float32(a.EffectiveScale()), float32(a.Softcap)
 	setEncoding(op, a.Encoding)
 	op.CacheLength = cmp.Or(extra.CacheLength, op.CacheLength)
+	op.CacheRing = dim.OneIf(extra.CacheRing)
 	if op.CacheType = extra.CacheType; extra.CacheType == "int8" {
 		op.PastKeyScale, op.PastValueScale = op.PastKey+ScaleSuffix, op.PastValue+ScaleSuffix
 		op.PresentKeyScale, op.PresentValueScale = op.PresentKey+ScaleSuffix, op.PresentValue+ScaleSuffix
