@@ -1,9 +1,9 @@
 """llama.cpp by its own library, as an npm package ships it.
 
     llama.py LIBRARIES quantize IN.gguf OUT.gguf f32|f16|q8_0|q4_0
-    llama.py LIBRARIES time MODEL.gguf LENGTH TOKENS THREADS CAPACITY
+    llama.py LIBRARIES time MODEL.gguf f16|q8_0 LENGTH TOKENS THREADS CAPACITY
 
-time measures with flash attention and a cache in float16, llama.cpp's own type for it. The parameters' places in
+time measures with flash attention and a cache of that type; llama.cpp's own choice is f16. The parameters' places in
 llama.cpp's structures are those of the pinned version; the defaults there are compared with the known ones first.
 """
 import ctypes
@@ -16,6 +16,7 @@ import numpy as np
 from measure import measure, prompt
 
 FILE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 7}
+CACHE_TYPES = {"f16": 1, "q8_0": 8}
 BATCH, UBATCH = 2048, 512
 
 
@@ -67,12 +68,13 @@ class Llama:
         if self.api.llama_model_quantize(source.encode(), out.encode(), ctypes.byref(parameters)) != 0:
             sys.exit(f"llama.py: llama.cpp did not write {out}")
 
-    def time(self, path, length, tokens, threads, capacity):
+    def time(self, path, cache, length, tokens, threads, capacity):
         self.api.llama_model_default_params.restype = Parameters
         self.api.llama_model_load_from_file.argtypes = [ctypes.c_char_p, Parameters]
         model = self.api.llama_model_load_from_file(path.encode(), self.api.llama_model_default_params())
         parameters = defaults(self.api.llama_context_default_params, CONTEXT)
-        put(parameters, CONTEXT, n_ctx=capacity, n_threads=threads, n_threads_batch=threads, flash_attn_type=1)
+        put(parameters, CONTEXT, n_ctx=capacity, n_threads=threads, n_threads_batch=threads, flash_attn_type=1, type_k=CACHE_TYPES[cache],
+            type_v=CACHE_TYPES[cache])
         self.api.llama_init_from_model.argtypes = [ctypes.c_void_p, Parameters]
         context = ctypes.c_void_p(self.api.llama_init_from_model(model, parameters))
         self.api.llama_model_get_vocab.restype = ctypes.c_void_p
@@ -96,4 +98,4 @@ if __name__ == "__main__":
     if sys.argv[2] == "quantize":
         llama.quantize(*sys.argv[3:])
     else:
-        llama.time(sys.argv[3], *map(int, sys.argv[4:]))
+        llama.time(*sys.argv[3:5], *map(int, sys.argv[5:]))

@@ -36,16 +36,17 @@ def genai(weights):
     return {"program": "ONNX Runtime GenAI", "weights": weights, "cache": "float32", "command": command}
 
 
-def llama(weights):
+def llama(weights, cache="f16"):
     def command(a, length, threads):
         model = os.path.join(a.work, "gguf", weights + ".gguf")
-        return [sys.executable, os.path.join(HERE, "llama.py"), os.path.join(a.work, "llama"), "time", model, *map(str, (length, a.tokens, threads, CAPACITY))]
+        return [sys.executable, os.path.join(HERE, "llama.py"), os.path.join(a.work, "llama"), "time", model, cache, *map(str, (length, a.tokens, threads, CAPACITY))]
 
-    return {"program": "llama.cpp", "weights": weights, "cache": "float16", "command": command}
+    return {"program": "llama.cpp", "weights": weights, "cache": {"f16": "float16"}.get(cache, cache), "command": command}
 
 
 CONTESTANTS = [*(ours(w, c) for w in ("int4", "float32") for c in ("float32", "float16", "int8")),
                *map(genai, ("int4", "float32")), *map(llama, ("q4_0", "q8_0", "f16", "f32"))]
+SLOW = [llama("q4_0", "q8_0")]  # a prompt of 8,128 tokens takes it minutes: only --only has it
 
 
 def name(contestant):
@@ -101,9 +102,9 @@ def main():
     lengths, threads = ([int(n) for n in text.split(",")] for text in (a.lengths, a.threads))
     if max(lengths) + a.tokens > CAPACITY:
         sys.exit(f"turns.py: {max(lengths)} tokens and {a.tokens} after them do not fit into the caches of {CAPACITY}")
-    contestants = [c for c in CONTESTANTS if any(word in name(c) for word in a.only.split(","))]
+    contestants = [c for c in CONTESTANTS + SLOW if any(word in name(c) for word in a.only.split(","))] if a.only else CONTESTANTS
     if not contestants:
-        sys.exit(f"turns.py: no contestant has {a.only} in its name; there are: {', '.join(map(name, CONTESTANTS))}")
+        sys.exit(f"turns.py: no contestant has {a.only} in its name; there are: {', '.join(map(name, CONTESTANTS + SLOW))}")
     result = {"cpu": processor(), "cores": os.cpu_count(), "versions": versions(a), "tokens": a.tokens, "runs": []}
     end = time.monotonic() + 60 * a.minutes
     for turn in range(a.rounds):
