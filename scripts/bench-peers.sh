@@ -1,6 +1,6 @@
 #!/bin/sh
 # bench-peers.sh times SmolLM2 as rope-rewrite makes it beside llama.cpp and ONNX Runtime GenAI, by turns, as `make
-# bench-peers` builds and fetches what it needs. What is fetched and made stays in build/peers (3 GB). The variables LENGTHS,
+# bench-peers` builds and fetches what it needs. What is fetched and made stays in build/peers (2.2 GB). The variables LENGTHS,
 # THREADS, ROUNDS, TOKENS, MINUTES and ONLY are the flags of scripts/peers/turns.py.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
