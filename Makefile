@@ -164,6 +164,11 @@ bench: native ## Time the op beside ONNX Runtime's GroupQueryAttention (build/be
 	$(BUILD)/native/bench/rope_bench --library $(ROPE_OPS_LIBRARY) --json $(BUILD)/bench.json
 	$(GO) run ./cmd/dev/measure table --plot $(BUILD)/bench.svg $(BUILD)/bench.json
 
+bench-peers: build ## Time SmolLM2 beside llama.cpp and ONNX Runtime GenAI by turns (an hour; LENGTHS=512 ROUNDS=1: minutes; 4 GB on disk)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18 genai-fp32
+	@sh scripts/bench-peers.sh
+	$(GO) run ./cmd/dev/measure peers --plot $(BUILD)/peers.svg $(BUILD)/peers.json
+
 bench-rotary: native ## Time Rotary beside a plain copy and ONNX Runtime's RotaryEmbedding
 	@sh scripts/build-native.sh $(BUILD)/native rope_rotary_bench -DCMAKE_BUILD_TYPE=Release
 	$(BUILD)/native/bench/rope_rotary_bench $(ROPE_OPS_LIBRARY) 1 21
@@ -256,4 +261,4 @@ clean: ## Remove what was built (downloads stay)
 	rm -rf $(BUILD)/rope-rewrite $(BUILD)/tests.json $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
 
 clean-downloads: ## Remove what was fetched
-	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/gguf $(BUILD)/cuda-toolkit $(BUILD)/hosts
+	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/gguf $(BUILD)/cuda-toolkit $(BUILD)/hosts $(BUILD)/peers

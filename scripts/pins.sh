@@ -160,6 +160,11 @@ PIN_HOSTS_TRITONCLIENT=2.73.0
 PIN_HOSTS_NPM=1.30.0 # onnxruntime-node and onnxruntime-web
 PIN_HOSTS_TIKTOKEN=0.7.0 # in hugot's tokenizer, which names a Git repository instead
 
+# llama.cpp's libraries for make bench-peers: the npm packages @node-llama-cpp/linux-x64 and -arm64 (10 MB).
+PIN_LLAMA_CPP=3.21.1
+PIN_LLAMA_CPP_SHA256_x86_64=4b5b65a8b2611d8af94349b02d815c0f424a30a0a19aef2be5db25ecfef6730f
+PIN_LLAMA_CPP_SHA256_aarch64=2c4271d060429701d27c7b0fd5ba8e83b37d36c427faf97d54d003d5d73b62dd
+
 # What make dist builds releases with: a compiler for all platforms, and the writer of the list of components.
 PIN_ZIG=0.17.1
 PIN_ZIG_REQUIREMENT="ziglang==$PIN_ZIG --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54"

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Shows where one token spends its time in a model with a long growing cache.
+"""Shows where one token spends its time in a model with a long cache, or a prompt in one with none.
 
-profile-token.py LIBROPE_OPS MODEL.onnx ... [--keys 4096] [--threads 1,2]
+profile-token.py LIBROPE_OPS MODEL.onnx ... [--keys 4096] [--prompt] [--threads 1,2]
 
-Caches hold random numbers: what they are makes no difference to the time. The median of 15 calls is
-without the profiler, the shares of the ops are of 12 calls with it.
+Caches hold random numbers: what they are makes no difference to the time. One of fixed capacity is bound to past and
+present. The median of 15 calls is without the profiler, the shares of the ops are of 12 calls with it. With --prompt
+one call has all the keys as its tokens; it is run once before.
 """
 import argparse
 import collections
@@ -30,14 +31,16 @@ def session(model, library, threads, profile=None):
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
-def feed(value, past, rng):
-    """What an input holds for one token after `past` others."""
+def feed(value, past, count, rng):
+    """What an input holds for `count` tokens after `past` others."""
     if value.name == "input_ids":
-        return rng.integers(1, 49000, (1, 1))
+        return rng.integers(1, 49000, (1, count))
     if value.name == "attention_mask":
-        return np.ones((1, past + 1), np.int64)
+        return np.ones((1, past + count), np.int64)
     if value.name == "position_ids":
-        return np.array([[past]])
+        return np.arange(past, past + count)[None]
+    if value.name == "cache_length":
+        return np.array([past], np.int32)
     sizes = [1 if i == 0 else d if isinstance(d, int) else past for i, d in enumerate(value.shape)]
     if value.type == "tensor(int8)":
         return rng.integers(-127, 127, sizes).astype(np.int8)
@@ -46,27 +49,35 @@ def feed(value, past, rng):
     return rng.normal(size=sizes).astype(TYPES[value.type])
 
 
-def bound(s, past):
+def bound(s, past, count):
     rng = np.random.default_rng(0)
     binding = s.io_binding()
+    fixed = any(value.name == "cache_length" for value in s.get_inputs())
+    buffers = {}
     for value in s.get_inputs():
-        binding.bind_ortvalue_input(value.name, ort.OrtValue.ortvalue_from_numpy(feed(value, past, rng)))
+        fed = ort.OrtValue.ortvalue_from_numpy(feed(value, past, count, rng))
+        binding.bind_ortvalue_input(value.name, fed)
+        if fixed and len(value.shape) > 2:
+            buffers[value.name.replace("past_key_values", "present")] = fed
     for value in s.get_outputs():
-        binding.bind_output(value.name, "cpu")
+        if value.name in buffers:
+            binding.bind_ortvalue_output(value.name, buffers[value.name])
+        else:
+            binding.bind_output(value.name, "cpu")
     return binding
 
 
-def seconds(s, past, calls):
-    binding, times = bound(s, past), []
-    for _ in range(calls + 3):
-        start = time.perf_counter()
+def seconds(s, past, count, calls, before=3):
+    binding, times = bound(s, past, count), []
+    for _ in range(calls + before):
+        start, busy = time.perf_counter(), time.process_time()
         s.run_with_iobinding(binding)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[3:])
+        times.append((time.perf_counter() - start, time.process_time() - busy))
+    return [statistics.median(kind) for kind in zip(*times[before:])]
 
 
-def shares(s, past):
-    seconds(s, past, 9)
+def shares(s, past, count, calls, before):
+    seconds(s, past, count, calls, before)
     path = s.end_profiling()
     with open(path) as file:
         events = json.load(file)
@@ -84,15 +95,19 @@ def main():
     parser.add_argument("library")
     parser.add_argument("models", nargs="+")
     parser.add_argument("--keys", type=int, default=4096)
+    parser.add_argument("--prompt", action="store_true")
     parser.add_argument("--threads", default="1,2")
     a = parser.parse_args()
+    past, count = (0, a.keys) if a.prompt else (a.keys - 1, 1)
+    calls, before = (1, 1) if a.prompt else (15, 3)
     for threads in map(int, a.threads.split(",")):
         for model in a.models:
-            ms = 1e3 * seconds(session(model, a.library, threads), a.keys - 1, 15)
+            clock, processor = seconds(session(model, a.library, threads), past, count, calls, before)
             prefix = os.path.join(tempfile.gettempdir(), "profile-token")
-            parts = shares(session(model, a.library, threads, prefix), a.keys - 1)
+            parts = shares(session(model, a.library, threads, prefix), past, count, 1 if a.prompt else 9, before)
             text = ", ".join(f"{name} {100 * share:.1f} %" for name, share in parts)
-            print(f"{os.path.basename(model)}, {threads} threads: {ms:.1f} ms; {text}")
+            name = os.path.join(*os.path.abspath(model).split(os.sep)[-2:])
+            print(f"{name}, {threads} threads: {1e3 * clock:.1f} ms (processor {1e3 * processor:.1f}); {text}", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 //	go run ./cmd/dev/measure nodes plain=100000 softmaxes=20000 angles=50000 masks=20000 layers=1000 heads=4096
 //	go run ./cmd/dev/measure texts --rows 1,8,16 --clients 16 FOLDER
 //	go run ./cmd/dev/measure table [--plot build/bench.svg] build/bench.json
+//	go run ./cmd/dev/measure peers [--plot build/peers.svg] build/peers.json
 package main
 
 import (
@@ -24,7 +25,7 @@ func main() {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(rewriteCommand(), nodesCommand(), tableCommand(), textsCommand())
+	root.AddCommand(rewriteCommand(), nodesCommand(), tableCommand(), textsCommand(), peersCommand())
 	if err := root.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, "measure:", err)
 		os.Exit(1)
