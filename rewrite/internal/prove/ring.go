@@ -1,6 +1,8 @@
 package prove
 
 import (
+	"slices"
+
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
@@ -63,6 +65,7 @@ func (c call) inRing(p ref.Problem, feeds map[string]engine.Tensor) ref.Problem 
 	column := func(b, i int) int { return min(c.keptToken(b, i), width-1) }
 	p.KeyMask = takeRows(p.KeyMask, p.Batch, width, longest+p.Length, 1, column)
 	p.Documents = takeRows(p.Documents, p.Batch, width, longest+p.Length, 1, column)
+	p.Positions = slices.Clone(p.Positions) // which are fed too
 	for b, past := range p.Pasts {
 		for l := range p.Length {
 			if raw && c.op.PositionIDs != "" {
@@ -70,7 +73,7 @@ func (c call) inRing(p ref.Problem, feeds map[string]engine.Tensor) ref.Problem 
 			}
 		}
 	}
-	p.Pasts = append([]int(nil), p.Pasts...)
+	p.Pasts = slices.Clone(p.Pasts)
 	for b, past := range p.Pasts {
 		p.Pasts[b] = past - c.lost(past)
 	}

@@ -34,6 +34,9 @@ func TestRingDefinition(t *testing.T) {
 		"bands": {masked, first, func(r *customop.RotaryAttention) {
 			r.BandStarts, r.BandQueryScales, r.BandQueryLimits = []int64{0, 6}, []float32{1, 1}, []float32{0, 8}
 		}},
+		"raw bands": {masked, raw, first, func(r *customop.RotaryAttention) {
+			r.BandStarts, r.BandQueryLimits = []int64{0, 6}, []float32{0, 8}
+		}},
 		"documents": {masked, func(r *customop.RotaryAttention) { r.DocumentIDs, r.DocumentMask = "document_ids", "anchor" }},
 		"slopes":    {func(r *customop.RotaryAttention) { r.DistanceSlopes = []float32{.5, .25, .1, .05} }},
 		"int8": {first, func(r *customop.RotaryAttention) {
