@@ -35,6 +35,7 @@ std::vector<Contestant> ContestantsOf(const Work& work) {
   if (work.total() < 2) return out;
   add("two bands", [](Contestant& c) { c.two_bands = true; });
   add("raw cache", [](Contestant& c) { c.raw_cache = true; });
+  add("fast", [](Contestant& c) { c.fast = true; });
   if (work.length > 1 && work.past == 0) add("8 documents", [](Contestant& c) { c.documents = 8; });
   add("unrotated", [](Contestant& c) { c.unrotated = true; });
   add("ALiBi slopes", [](Contestant& c) { c.slopes = true; });
