@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/plan"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -101,3 +102,13 @@ func NewNode(op customop.RotaryAttention, name string) (*onnx.Node, error) {
 // in float32: Gelu, Softplus, fused norms and activations, and this project's own op. Float
 // inputs and outputs become doubles.
 func InFloat64(m *onnx.Model) (*onnx.Model, error) { return eval.InFloat64(m) }
+
+// InExactPrecision gives a model whose ops multiply as with precision exact. It changes the model.
+func InExactPrecision(m *onnx.Model) (*onnx.Model, error) {
+	for n := range m.Graph.AllNodes() {
+		if n.Domain == customop.Domain && n.Attribute("precision") != nil {
+			n.SetAttribute(onnx.StringAttr("precision", plan.Exact))
+		}
+	}
+	return m, nil
+}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 // roundings is how many times the original is computed with other roundings, at most.
@@ -60,9 +62,15 @@ func (v *validation) compare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		patched := v.logits
+		if r.Fast {
+			if patched, _, err = v.runAs(ctx, v.patched, decoder.Options{}, true); err != nil {
+				return err
+			}
+		}
 		for i := range r.Cases {
 			s := v.sequences[i]
-			r.Cases[i].Cost = &Cost{distance(s, exact[i], v.logits[i]), measure(exact[i], v.logits[i], s.Mask, int(s.Length))}
+			r.Cases[i].Cost = &Cost{distance(s, exact[i], patched[i]), measure(exact[i], patched[i], s.Mask, int(s.Length))}
 		}
 	}
 	if r.Short {
@@ -153,10 +161,18 @@ func (v *validation) run(ctx context.Context, path string, as decoder.Options, p
 	default:
 		as.Stored = v.stored
 	}
+	if v.result.Fast && (patched || isFast(v.before)) {
+		as.Change = rewrite.InExactPrecision
+	}
 	return v.runAs(ctx, path, as, patched)
 }
 
-// runAs is run with caches as the options have them.
+// isFast reports whether a model's ops have precision fast, by its record.
+func isFast(r *provenance.Record) bool {
+	return r != nil && slices.ContainsFunc(r.Edits, func(e provenance.Edit) bool { return e.What == "precision" && e.Given == "fast" })
+}
+
+// runAs is run with caches and products as the options and the model have them.
 func (v *validation) runAs(ctx context.Context, path string, as decoder.Options, patched bool) (logits [][]float64, alone []error, err error) {
 	d, err := decoder.Open(ctx, v.eng, path, as)
 	if err != nil {

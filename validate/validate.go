@@ -45,11 +45,13 @@ type Case struct {
 	Expected *Expected `json:"expected,omitempty"`
 
 	// Cost compares the patched model with the original as it is, where the patched model's caches
-	// have another element type and its methods are the original's: what the smaller caches cost. nil of others.
+	// have another element type, or it multiplies bfloat16 (Report.Fast), and its methods are the
+	// original's: what that costs. nil of others.
 	Cost *Cost `json:"cost,omitempty"`
 }
 
-// Cost is how far a model with caches of another element type is from the original.
+// Cost is how far a model with caches of another element type, or with products of bfloat16, is from the
+// original.
 type Cost struct {
 	Difference float64 `json:"difference"` // largest, of logits
 	Measures
@@ -102,6 +104,10 @@ type Report struct {
 	// FixedScales says that these are int8 with fixed scales, as GroupQueryAttention has them. The original's
 	// attention then reads all keys and values rounded alike, those of a call among them.
 	FixedScales bool `json:"fixed_scales,omitempty"`
+
+	// Fast says that the patched model is one in float32 whose record has precision fast: its prompts
+	// are multiplied in bfloat16 where the CPU does that. The logits are compared without it.
+	Fast bool `json:"fast,omitempty"`
 
 	Verdict Verdict `json:"verdict"`
 
@@ -218,9 +224,9 @@ type validation struct {
 }
 
 // costs reports whether the patched model can be compared with the original as it is, for what its smaller
-// caches cost: its methods are the original's.
+// caches or its products of bfloat16 cost: its methods are the original's.
 func (v *validation) costs() bool {
-	return v.stored != 0 && reflect.DeepEqual(methods(v.before), methods(v.record))
+	return (v.stored != 0 || v.result.Fast) && reflect.DeepEqual(methods(v.before), methods(v.record))
 }
 
 // look reads what both models take and give, refuses those that cannot be compared, and decides what is
@@ -238,6 +244,7 @@ func (v *validation) look() error {
 		return err
 	}
 	v.result.Short, v.result.Exchanged = first.Short, exchanged(first.Outputs, second.Outputs)
+	v.result.Fast = !first.Short && isFast(v.record)
 	was, count := first.CacheType()
 	is, caches := second.CacheType()
 	if was != is && count == caches {

@@ -30,33 +30,45 @@ func agreement(w *cli.Writer, r *validate.Report) {
 		}
 	}
 	w.Line("%s", cli.Wrap("Rounding is the original against itself, computed in another way, as a share of the range.", ""))
-	cacheCost(w, r)
+	costs(w, r)
 }
 
-// cacheCost shows what caches of another element type cost.
-func cacheCost(w *cli.Writer, r *validate.Report) {
-	if r.CacheType == "" {
+// costs shows what caches of another element type cost, and products of bfloat16.
+func costs(w *cli.Writer, r *validate.Report) {
+	if r.CacheType == "" && !r.Fast {
 		return
 	}
 	w.Line("")
-	text := fmt.Sprintf("Its caches hold %s. So it is compared with the original whose caches are rounded alike between calls.", r.CacheType)
+	var text, cost string
 	advice := "Some channels of its keys may be much larger than others. Use --kv with type=float16, or leave the type."
-	if r.FixedScales {
+	switch {
+	case r.FixedScales:
 		text = fmt.Sprintf("Its caches hold %s with fixed scales, and attention reads all keys and values from them. So it is compared with the original whose attention reads them rounded alike.", r.CacheType)
+		cost = "the smaller caches cost"
 		advice = "The scales may be made of texts unlike these, or some channels may be much larger than others. Measure them on more text, with rope-rewrite scales --per-channel, or leave the type."
+	case r.CacheType != "":
+		text = fmt.Sprintf("Its caches hold %s. So it is compared with the original whose caches are rounded alike between calls.", r.CacheType)
+		cost = "the smaller caches cost"
+	}
+	if r.Fast {
+		text = strings.TrimSpace(text + " Its precision is fast: prompts are multiplied in bfloat16, where the CPU does that. So its logits are compared without that.")
+		cost = "precision fast costs here"
+	}
+	if r.Fast && r.CacheType != "" {
+		cost = "both cost here"
 	}
 	if len(r.Cases) == 0 || r.Cases[0].Cost == nil {
 		w.Line("%s", cli.Wrap(text+" What that costs is not shown beside the methods; rope-rewrite eval compares two models with the same methods.", ""))
 		return
 	}
-	w.Line("%s", cli.Wrap(text+" This is what the smaller caches cost, beside the original as it is:", ""))
+	w.Line("%s", cli.Wrap(text+" This is what "+cost+", beside the original as it is:", ""))
 	w.Line("%-31s %9s %9s %7s %7s", "", "mean", "KL, nats", "top-1", "top-5")
 	for _, c := range r.Cases {
 		if k := c.Cost; k != nil {
 			w.Line("%-31s %9.1e %9.1e %6.1f%% %6.1f%%", c.Name, k.Mean, k.KL, 100*k.Top1, 100*k.Top5)
 		}
 	}
-	if c := r.Costly(); c != nil {
+	if c := r.Costly(); c != nil && r.CacheType != "" {
 		w.Line("%s", cli.Wrap(fmt.Sprintf("COSTLY: %s loses %.2g nats a token by its %s caches, more than the %g that are usual at most. %s", c.Name, c.Cost.KL, r.CacheType, validate.CostlyKL, advice), ""))
 	}
 }

@@ -155,7 +155,8 @@ bool RunWork(const Work& work, const Options& options, Machine& machine,
   const size_t each = all.size() / options.threads.size();
   for (size_t i = 0; i < all.size(); ++i) {
     const size_t first = i / each * each;
-    rows.push_back(Report(work, all[i], all[first], all[first + 1], all[i % each]));
+    const size_t peer = first + (work.alone ? 0 : 1);
+    rows.push_back(Report(work, all[i], all[first], all[peer], all[i % each]));
   }
   return true;
 }
@@ -219,6 +220,7 @@ int Main(int argc, char** argv) {
   std::vector<std::string> rows;
   for (const Work& work : Works()) {
     if (work.name.find(options.only) == std::string::npos) continue;
+    if (work.alone && options.only.find("long") == std::string::npos) continue;
     if (!RunWork(work, options, machine, rows)) return 1;
   }
   if (rows.empty()) {

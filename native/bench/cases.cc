@@ -22,19 +22,28 @@ std::vector<Work> Works() {
       {"decode 9/3 d64 16384 keys, growing", 9, 3, 64, 1, 16383},
       {"chunk 9/3 d64 L64 after 8192", 9, 3, 64, 64, 8192, true},
       {"one key 9/3 d64", 9, 3, 64, 1, 0},
+      {"long prefill 9/3 d64 L8192", 9, 3, 64, 8192, 0, false, true},
+      {"long prefill 9/3 d64 L16384", 9, 3, 64, 16384, 0, false, true},
+      {"long prefill 32/8 d128 L8192", 32, 8, 128, 8192, 0, false, true},
   };
 }
 
 std::vector<Contestant> ContestantsOf(const Work& work) {
-  std::vector<Contestant> out = {{"RotaryAttention"}, {"GroupQueryAttention", false}};
+  std::vector<Contestant> out = {{"RotaryAttention"}};
   const auto add = [&out](const char* name, auto change) {
     Contestant c{name};
     change(c);
     out.push_back(c);
   };
+  if (work.alone) {
+    add("fast", [](Contestant& c) { c.fast = true; });
+    return out;
+  }
+  add("GroupQueryAttention", [](Contestant& c) { c.ours = false; });
   if (work.total() < 2) return out;
   add("two bands", [](Contestant& c) { c.two_bands = true; });
   add("raw cache", [](Contestant& c) { c.raw_cache = true; });
+  add("fast", [](Contestant& c) { c.fast = true; });
   if (work.length > 1 && work.past == 0) add("8 documents", [](Contestant& c) { c.documents = 8; });
   add("unrotated", [](Contestant& c) { c.unrotated = true; });
   add("ALiBi slopes", [](Contestant& c) { c.slopes = true; });

@@ -14,6 +14,8 @@ struct Work {
   std::string name;
   int64_t heads, kv_heads, head_size, length, past;
   bool in_place = false;  // past and present are one buffer, otherwise present is a new one
+  // So long that the peer's scores fill the memory: without it, and only when --only says long.
+  bool alone = false;
 
   int64_t total() const { return past + length; }
   // Floating point operations of the pairs that a causal mask shows.

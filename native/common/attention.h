@@ -56,7 +56,9 @@ struct AttentionParams {
   std::vector<float> query_factors, key_factors;
   bool raw_cache = false;  // keys are stored as they come, and rotated when read
   bool ring = false;       // caches of fixed capacity are rings, see Ring
-  bool fast = false;       // 16-bit types: products read rotated queries and keys rounded
+  // Products read rotated queries and keys rounded to T. With T float and many query rows, all that
+  // is multiplied is rounded to bfloat16 where the CPU multiplies that.
+  bool fast = false;
   bool causal = true;
   bool cross = false;             // keys are those of another text, as many as that has
   int64_t window = 0;             // 0 means none

@@ -254,9 +254,9 @@ bool RunOnTarget(const AttentionParams& params, AttentionArgs<T, C> args, Host& 
   run.negate = scale < 0;
   run.in_place = plan.in_place();
   run.modify = ScoreModifiers<T>::Any(params, args);
-  // A temperature makes of rounded queries numbers that are not.
+  // Queries that are to be rounded before a temperature are not afterwards.
   run.pairs = kPairable<T, C> && params.fast && !plan.in_place() && args.head_size % 2 == 0 &&
-              params.temperature.slope <= 0;
+              (kIsFloat<T> || params.temperature.slope <= 0);
   run.scores_first = plan.scores_first();
   run.copy = copy;
   if (!ComputeAttention(run, plan, host)) return false;

@@ -52,8 +52,9 @@ class Plan {
         length_(args.length),
         total_(args.max_total()) {
     // Rows of a block: enough to repay packing, few enough that a task stays
-    // within kFloats of working memory, and in L2.
-    constexpr int64_t kRows = 384;
+    // within kFloats of working memory, and in L2. Where products take half the time, packing
+    // weighs twice as much, so long prompts, which have tasks enough, share it among more rows.
+    const int64_t kRows = params.fast && args.length * group_ >= 32 * 768 ? 768 : 384;
     // Up to this many rows, packing a tile costs more than it saves.
     constexpr int64_t kRowsInPlace = 16;
     constexpr int64_t kFloats = 256 * 1024;

@@ -120,14 +120,17 @@ HWY_INLINE size_t PanelVectors(size_t column, size_t columns) {
 // What a packed matrix holds at a place: a number, or the bits of a pair of them.
 template <bool kPairs, typename T>
 HWY_INLINE float Unit(const T* row, size_t x, float scale) {
+  const auto number = [&](size_t at) {
+    return kIsInt8<T> ? ToFloat(row[at]) * scale : ToFloat(row[at]);
+  };
   if constexpr (kPairs) {
-    const BFloat16 pair[2] = {FromFloat<BFloat16>(ToFloat(row[2 * x])),
-                              FromFloat<BFloat16>(ToFloat(row[2 * x + 1]))};
+    const BFloat16 pair[2] = {FromFloat<BFloat16>(number(2 * x)),
+                              FromFloat<BFloat16>(number(2 * x + 1))};
     float bits;
     memcpy(&bits, pair, sizeof bits);
     return bits;
   } else {
-    return kIsInt8<T> ? ToFloat(row[x]) * scale : ToFloat(row[x]);
+    return number(x);
   }
 }
 
@@ -135,16 +138,19 @@ HWY_INLINE float Unit(const T* row, size_t x, float scale) {
 // A vector of them, from place x on.
 template <bool kPairs, class D, typename T>
 HWY_INLINE hn::Vec<D> LoadUnits(D d, const T* row, size_t x, float scale) {
-  if constexpr (!kPairs) {
-    if constexpr (kIsInt8<T>) return hn::Mul(LoadFloats(d, row + x), hn::Set(d, scale));
-    return LoadFloats(d, row + x);
-  } else if constexpr (kIsFloat<T>) {
-    const hn::Repartition<BFloat16, D> dp;
-    const T* from = row + 2 * x;
-    return hn::BitCast(
-        d, hn::OrderedDemote2To(dp, hn::LoadU(d, from), hn::LoadU(d, from + hn::Lanes(d))));
-  } else {
+  if constexpr (kPairs && std::is_same_v<T, BFloat16>) {
     return hn::BitCast(d, hn::LoadU(hn::Repartition<T, D>(), row + 2 * x));
+  } else {
+    const auto load = [&](size_t at) HWY_ATTR {
+      if constexpr (kIsInt8<T>) return hn::Mul(LoadFloats(d, row + at), hn::Set(d, scale));
+      return LoadFloats(d, row + at);
+    };
+    if constexpr (kPairs) {
+      const hn::Repartition<BFloat16, D> dp;
+      return hn::BitCast(d, hn::OrderedDemote2To(dp, load(2 * x), load(2 * x + hn::Lanes(d))));
+    } else {
+      return load(x);
+    }
   }
 }
 #endif
@@ -239,25 +245,28 @@ bool PackRows(size_t keys, size_t channels, const T* values, size_t stride, Pack
 }
 
 // The same as a packed [(keys + 1) / 2][channels] matrix of pairs: rows 2j and
-// 2j + 1, zero after the last.
-inline bool PackRowPairs(size_t keys, size_t channels, const BFloat16* values, size_t stride,
-                         float* HWY_RESTRICT out) {
+// 2j + 1, zero after the last. Numbers count as they are when rounded to bfloat16.
+template <typename T>
+bool PackRowPairs(size_t keys, size_t channels, const T* values, size_t stride,
+                  PackedScales<T> scale, float* HWY_RESTRICT out) {
   const DF d;
   VF non_finite = hn::Zero(d);
   for (size_t begin = 0; begin < channels; begin += kPanel) {
     const size_t vectors = PanelVectors(begin, channels);
     const size_t width = vectors * kLanes;
     for (size_t j = 0; j < keys; j += 2) {
-      const BFloat16* from = values + j * stride + begin;
       for (size_t v = 0; v < vectors; ++v) {
         const size_t left = channels - begin - v * kLanes;
         const size_t count = HWY_MIN(left, kLanes);
-        const auto load = [&](const BFloat16* row) HWY_ATTR {
-          return left >= kLanes ? LoadFloats(d, row + v * kLanes)
-                                : LoadFloatsN(d, row + v * kLanes, count);
+        const auto load = [&](size_t key) HWY_ATTR {
+          const T* from = values + key * stride + begin + v * kLanes;
+          VF x = left >= kLanes ? LoadFloats(d, from) : LoadFloatsN(d, from, count);
+          if constexpr (kIsInt8<T>) x = hn::Mul(x, hn::Set(d, scale.Of(key)));
+          if constexpr (std::is_same_v<T, BFloat16>) return x;
+          return hn::PromoteTo(d, hn::DemoteTo(hn::Rebind<BFloat16, DF>(), x));
         };
-        const VF a = load(from);
-        const VF b = j + 1 < keys ? load(from + stride) : hn::Zero(d);
+        const VF a = load(j);
+        const VF b = j + 1 < keys ? load(j + 1) : hn::Zero(d);
         non_finite = hn::Add(non_finite, hn::Add(hn::Sub(a, a), hn::Sub(b, b)));
         const hn::RebindToUnsigned<DF> du;
         const auto low = hn::ShiftRight<16>(hn::BitCast(du, a));

@@ -67,7 +67,8 @@ class RawKeys {
              size_t score_stride) {
     const size_t count = static_cast<size_t>(keys.size());
     const size_t pairs = key_angles_.row_size() / 2;
-    if (2 * pairs == channels_ && pairs % kLanes == 0 && !params_.interleaved && !params_.fast) {
+    const bool rounds = params_.fast && !kIsFloat<T>;
+    if (2 * pairs == channels_ && pairs % kLanes == 0 && !params_.interleaved && !rounds) {
       // Other heads read theirs in between, so the CPU does not see that memory is read in order.
       const RotatedKeys<Key> rotated{from, stride, AnglesOf(map, keys.begin), pairs,
                                      static_cast<size_t>(kAngleKeys)};

@@ -128,6 +128,13 @@ class TileAttention {
     float* out = queries_;
     for (size_t band = 0; band < run_.params.bands.size(); ++band) {
       for (size_t r = 0; r < rows_; ++r) {
+        // Heads of a token stand far from those of the next, so the CPU does not fetch them itself.
+        constexpr size_t kRowsAhead = 16;
+        if (band == 0 && r + kRowsAhead < rows_) {
+          const size_t later = r + kRowsAhead;
+          const T* query = args.query.At(task_.batch, task_.HeadOf(later), task_.PlaceOf(later));
+          for (size_t x = 0; x < size; x += 64 / sizeof(T)) FetchToL2(query + x);
+        }
         const int64_t place = task_.PlaceOf(r);
         const float* table =
             run_.tables.rotates() ? run_.tables.QueryRow(band, task_.batch, place) : nullptr;
@@ -213,6 +220,7 @@ class TileAttention {
 
     const size_t begin = static_cast<size_t>(columns.begin) / kLanes * kLanes;
     const size_t end = PaddedColumns(static_cast<size_t>(columns.end));
+    float largest[kBlockRows];
     float corrections[kBlockRows];
     bool all_visible = true;
     for (size_t r = 0; r < rows; ++r) {
@@ -222,11 +230,21 @@ class TileAttention {
                          begin, end, scores, masks[r], row_shown_ + r * kTileKeys);
       }
       all_visible = all_visible && masks[r].shown == nullptr && masks[r].visible == columns;
-      corrections[r] = SoftmaxRow(scores, begin, end, run_.ScoreOfProduct() * kLog2OfE, masks[r],
-                                  maxima_[first + r], totals_[first + r]);
+      largest[r] = LargestVisible(scores, begin, end, masks[r]);
     }
-    for (size_t r = 0; r < rows && data_.WantsPairs(); ++r) {
-      MakePairs(block + r * kTileKeys, begin, end);
+    // Now that all maxima are known, no row waits for its own.
+    for (size_t r = 0; r < rows; ++r) {
+      const auto softmax = [&](auto pairs) HWY_ATTR {
+        return SoftmaxRow<decltype(pairs)::value>(block + r * kTileKeys, begin, end,
+                                                  run_.ScoreOfProduct() * kLog2OfE, largest[r],
+                                                  maxima_[first + r], totals_[first + r]);
+      };
+      if constexpr (kPairable<T, C>) {
+        corrections[r] =
+            data_.WantsPairs() ? softmax(std::true_type()) : softmax(std::false_type());
+      } else {
+        corrections[r] = softmax(std::false_type());
+      }
     }
     data_.ScaleWeights(rows, static_cast<size_t>(columns.begin), static_cast<size_t>(columns.end),
                        block, kTileKeys);

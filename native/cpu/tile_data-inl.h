@@ -19,10 +19,11 @@ HWY_BEFORE_NAMESPACE();
 namespace rope {
 namespace HWY_NAMESPACE {
 
-// Whether tiles of a type can be multiplied as pairs.
+// Whether tiles can be multiplied as pairs: those of a run in bfloat16, whose numbers are pairs
+// already, and of one in float32, whose caches may be of any type.
 template <typename T, typename C = T>
 inline constexpr bool kPairable =
-    kHasPairs && std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>;
+    kHasPairs && (kIsFloat<T> || (std::is_same_v<T, BFloat16> && std::is_same_v<C, BFloat16>));
 
 // A factor of 1 for each row of a block: what is in C already is added to as it is.
 constexpr std::array<float, kBlockRows> MakeOnes() {
@@ -72,7 +73,9 @@ class TileData {
   template <typename Key>
   void TakeKeys(const Key* keys, size_t stride, const float* scales) {
     if constexpr (kPairable<T, C>) {
-      if (pairs_) return PackTransposed<true>(count_, channels_ / 2, keys, stride, {}, key_memory_);
+      if (pairs_) {
+        return PackTransposed<true>(count_, channels_ / 2, keys, stride, {scales}, key_memory_);
+      }
     }
     if (!in_place_) {
       return PackTransposed<false>(count_, channels_, keys, stride, {scales}, key_memory_);
@@ -96,7 +99,7 @@ class TileData {
     value_scales_ = kIsInt8<Value> && values_in_place_ ? scales : nullptr;
     if constexpr (kPairable<T, C>) {
       // Hidden values that are not finite are left out one by one, not in pairs.
-      if (pairs_ && PackRowPairs(count_, v_channels_, values, stride, value_memory_)) {
+      if (pairs_ && PackRowPairs(count_, v_channels_, values, stride, {scales}, value_memory_)) {
         values_are_finite_ = values_are_pairs_ = true;
         return;
       }

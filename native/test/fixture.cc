@@ -12,6 +12,10 @@ const char* NameOf(Element element) {
   return element == Element::kBFloat16 ? "bfloat16" : "float";
 }
 
+bool MultipliesBFloat16(const std::string& target) {
+  return target == "AVX3_ZEN4" || target == "AVX3_SPR";
+}
+
 float Rounded(Element element, float x) {
   if (element == Element::kFloat16) {
     return hwy::ConvertScalarTo<float>(hwy::ConvertScalarTo<Float16>(x));
@@ -52,6 +56,10 @@ void TestHost::Free(void* memory) {
   size_t* block = static_cast<size_t*>(memory) - 2;
   in_use_ -= *block;
   std::free(block);
+}
+
+bool IsPrompt(const Call& call) {
+  return call.length * (call.params.num_heads / call.params.kv_num_heads) > 16;
 }
 
 std::vector<float> Frequencies(int64_t rotary_dim, double base) {

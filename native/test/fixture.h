@@ -37,6 +37,9 @@ enum class Element { kFloat, kFloat16, kBFloat16, kInt8 };  // int8: of caches a
 
 const char* NameOf(Element element);
 
+// Whether a target's kernels multiply bfloat16 in fast prompts, those of float32 too.
+bool MultipliesBFloat16(const std::string& target);
+
 // The nearest number that an element can be.
 float Rounded(Element element, float x);
 
@@ -133,6 +136,9 @@ struct Call {
     return (row_past.empty() ? past : row_past[static_cast<size_t>(row)]) + NewKeys();
   }
 };
+
+// Whether a call has so many query rows that kernels pack what they multiply.
+bool IsPrompt(const Call& call);
 
 // frequencies base^(-2i/rotary_dim)
 std::vector<float> Frequencies(int64_t rotary_dim, double base = 10000);

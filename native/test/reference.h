@@ -198,8 +198,9 @@ Real Dot(const std::vector<Real>& a, const Real* b) {
 
 // What an implementation in 16 bits multiplies where the node does not ask for
 // speed: float32, or two numbers of the element, the rounded one and its residual,
-// without the product of two residuals.
-enum class Operands { kFloat, kPairs };
+// without the product of two residuals. kRounded: what one in float32 multiplies where the node
+// does ask for speed, all numbers rounded to bfloat16, values and their weights as well.
+enum class Operands { kFloat, kPairs, kRounded };
 
 // `element` rounds what an implementation in 16 bits rounds: new keys as the
 // cache stores them, queries where the node asks for speed, and the output.
@@ -220,6 +221,10 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
     if (element == Element::kFloat || operands == Operands::kFloat) return row;
     for (Real& x : row) x = rounded(x) + rounded(x - rounded(x));
     return row;
+  };
+  const auto multiplied = [&](Real x) {
+    if (operands != Operands::kRounded) return x;
+    return static_cast<Real>(Rounded(Element::kBFloat16, static_cast<float>(x)));
   };
   const auto product_of_residuals = [&](const std::vector<Real>& query, const Real* key) {
     Real sum = 0;
@@ -270,6 +275,9 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           keys_of[band].insert(keys_of[band].end(), row.begin(), row.end());
         }
       }
+      for (std::vector<Real>& rows : keys_of) {
+        for (Real& x : rows) x = multiplied(x);
+      }
       for (int64_t place = 0; place < args.length; ++place) {
         const int64_t i = past + place;
         std::vector<std::vector<Real>> queries;
@@ -288,6 +296,9 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
               std::max(1.0, p.temperature.offset +
                                 p.temperature.slope * std::log(p.temperature.start + steps));
           for (Real& x : queries.back()) x *= static_cast<Real>(temperature);
+        }
+        for (std::vector<Real>& query : queries) {
+          for (Real& x : query) x = multiplied(x);
         }
         std::vector<Real> scores(static_cast<size_t>(total));
         std::vector<bool> visible(scores.size());
@@ -314,7 +325,9 @@ Result<Real> Reference(const AttentionParams& p, const AttentionArgs<float>& arg
           sum += weight;
           const float* value =
               j < past ? args.past_value.At(b, kv, j) : args.value.At(b, kv, j - past);
-          for (size_t x = 0; x < out.size(); ++x) out[x] += weight * static_cast<Real>(value[x]);
+          for (size_t x = 0; x < out.size(); ++x) {
+            out[x] += multiplied(weight) * multiplied(static_cast<Real>(value[x]));
+          }
         }
         result.log_sum_exp.push_back(largest + std::log(sum));
         if (args.sinks != nullptr) sum += std::exp(static_cast<Real>(args.sinks[h]) - largest);

@@ -162,6 +162,11 @@ func TestModel(t *testing.T) {
 			t.Errorf("%s: exact %v, fast %v, raw %v", element, exact, fast, raw)
 		}
 	}
+	// In float32 it is a matter of the CPU whether fast rounds a prompt; a single token it leaves.
+	exact, fast := op["float32 exact rotated"], op["float32 fast rotated"]
+	if !(fast.Prompt == exact.Prompt || exact.Prompt < fast.Prompt/100) || fast.Next != exact.Next || fast.Next == 0 {
+		t.Errorf("float32: exact %v, fast %v", exact, fast)
+	}
 	if !strings.Contains(r.Advice, "--cache raw") {
 		t.Errorf("the advice %q does not name the raw cache", r.Advice)
 	}

@@ -30,7 +30,7 @@ type variant struct {
 }
 
 func variants() []variant {
-	list := []variant{{onnx.Float, "exact", "rotated"}}
+	list := []variant{{onnx.Float, "exact", "rotated"}, {onnx.Float, "fast", "rotated"}}
 	for _, t := range []onnx.DataType{onnx.BFloat16, onnx.Float16} {
 		list = append(list, variant{t, "exact", "rotated"}, variant{t, "fast", "rotated"}, variant{t, "exact", "raw"})
 	}

@@ -52,7 +52,9 @@ func TestRings(t *testing.T) {
 				}
 				options := rewrite.Options{Edits: c.edits, Cache: rewrite.Cache{Raw: c.raw, Type: typ}}
 				growing, _ := kit.Patch(t, kit.Model(c.model), options)
-				options.Cache.Capacity, options.Cache.Ring = 60, true
+				options.Cache.Type = ""
+				exact, _ := kit.Patch(t, kit.Model(c.model), options)
+				options.Cache.Type, options.Cache.Capacity, options.Cache.Ring = typ, 60, true
 				ring, report := kit.Patch(t, kit.Model(c.model), options)
 				if report.Fallback.Reason != "" {
 					t.Fatal(report.Fallback.Reason)
@@ -62,9 +64,10 @@ func TestRings(t *testing.T) {
 				}
 				for way, chunks := range map[string][]int64{"prefill": {30}, "chunks": {13, 14, 3}, "token by token": slices.Repeat([]int64{1}, 30)} {
 					want := kit.Chunked(t, kit.Open(t, growing), s, chunks)
+					cost := kit.Largest(want, kit.Chunked(t, kit.Open(t, exact), s, chunks))
 					for what, d := range map[string]*decoder.Decoder{"op": kit.Open(t, ring), "fallback": kit.OpenPlainly(t, ring)} {
 						got := kit.Chunked(t, d, s, chunks)
-						if off := kit.Largest(got, want); !(off <= 2e-4) {
+						if off := kit.Largest(got, want); !(off <= 2e-4) && !(off <= cost/8) { // a number between two integers may become either
 							t.Errorf("%s, %s: off by %.2g from a growing cache", what, way, off)
 						}
 					}
