@@ -314,19 +314,25 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 		v.kinds = append(v.kinds, kind{name: "rows of different length", chunks: v.kinds[len(v.kinds)-1].chunks, ragged: true})
 	}
 	// GroupQueryAttention counts tokens, so padding on the left would end the call.
-	whole := v.record != nil && strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked && v.opts.Rows == nil
-	if whole {
+	whole, rows := v.record != nil && strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked, v.opts.Rows
+	switch {
+	case whole && rows != nil:
+		rows = slices.DeleteFunc(slices.Clone(rows), func(row []int64) bool { return int64(len(row)) < longest })
+		if len(rows) < len(v.opts.Rows) {
+			v.note(fmt.Sprintf("Rows of less than %d tokens were not run, because GroupQueryAttention takes no padding on the left.", longest))
+		}
+	case whole:
 		v.note("The rows have no padding, because GroupQueryAttention takes none on the left.")
 	}
 	for i, k := range v.kinds {
 		s := first.Random(k.chunks[0], length, uint64(i))
-		if whole {
+		switch {
+		case rows != nil:
+			s = first.Padded(rows, k.chunks[0])
+		case whole:
 			for j := range s.Mask {
 				s.Mask[j], s.Positions[j] = 1, int64(j)%length
 			}
-		}
-		if v.opts.Rows != nil {
-			s = first.Padded(v.opts.Rows, k.chunks[0])
 		}
 		v.sequences = append(v.sequences, s)
 	}
