@@ -210,12 +210,41 @@ void TestSharedScales(const std::string& target) {
   }
 }
 
+// A ring of raw keys, of which a map limits how far the first keys are away, computes after 2^25
+// tokens what it computes after few, to the bit: positions count from the tokens that it has lost.
+void TestRingForEver(const std::string& target) {
+  for (const auto& [element, cache] : kPairs) {
+    Call early = Cached(element, cache);
+    early.params.ring = true;
+    early.params.first_keys = 4;
+    early.params.window = 60;
+    early.params.bands.push_back({60, 1, 0, 1, 63});
+    early.ring = early.capacity = 70;
+    early.row_past = {131, 90};
+    early.past = 131;
+    early.in_place = true;
+    early.Draw(6);
+    Call late = early;
+    const int32_t turns = (1 << 25) / 66 * 66;  // whole ones of the ring
+    late.row_past = {131 + turns, 90 + turns};
+    late.past = 131 + turns;
+    TestHost host(2);
+    Expect(early.Run(host) && late.Run(host), target + ": no memory");
+    const std::string name = target + ", " + early.name;
+    Expect(early.output == late.output, name + ": another output after 2^25 tokens");
+    Expect(SameNumbers(early.present_key.data(), late.present_key.data(),
+                       static_cast<int64_t>(early.present_key.size())),
+           name + ": another ring after 2^25 tokens");
+  }
+}
+
 }  // namespace
 
 void TestCaches(const std::string& target) {
   TestStoredRows(target);
   TestHiddenScales(target);
   TestSharedScales(target);
+  TestRingForEver(target);
 }
 
 }  // namespace rope::test

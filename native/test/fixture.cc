@@ -132,7 +132,7 @@ void Call::Draw(uint32_t seed) {
   }
   // What stands behind the tokens must not matter.
   for (int64_t i = 0; i < batch * kv && capacity >= 0; ++i) {
-    const int64_t tokens = Total(i / kv) - length;
+    const int64_t tokens = std::min(Total(i / kv) - length, capacity);
     const auto poison = [&](std::vector<float>& buffer, int64_t size) {
       const auto head = buffer.begin() + i * capacity * size;
       std::fill(head + tokens * size, head + capacity * size, NAN);
