@@ -15,7 +15,7 @@ var firstKeys = Method{
 		{Name: "count", Kind: Whole, Counts: true, Default: Integer(4), Rule: atLeastOne, Doc: "how many of the first keys stay visible"},
 		paramWindow,
 		{Name: "positions", Kind: Word, Words: []string{"text", "cache"}, Default: Text("text"),
-			Doc: "text: tokens keep their positions; cache: first keys get the positions right before the window, as in the paper, so a text can have any length"},
+			Doc: "text: tokens keep their positions; cache: first keys get the positions right before the window, as in the paper. With --cache raw and --kv fixed:…,ring=true a text can then have any length"},
 	},
 	apply: func(e edit) (Attention, []string, error) {
 		warnings, err := e.narrow()

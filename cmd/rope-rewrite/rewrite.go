@@ -47,7 +47,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&r.positions, "positions", nil, "change the distance that RoPE uses for a query and a key, as `SPEC`")
 	f.StringArrayVar(&r.mask, "mask", nil, "limit which keys a query attends to, as `SPEC`, e.g. sliding-window:window=4k")
 	f.String("documents", "", "for masks over documents, take document ids from `SOURCE`. input adds the int64 graph input "+rewrite.DocumentsInput+" [batch, total length]; input:NAME gives it that name. separator:TOKEN starts a new document at each TOKEN, or after it with \",ends\"; only for models without a KV cache.")
-	f.String("kv", "", "KV cache, as `SPEC`: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch]; with type=float16, bfloat16 or int8 (growing:type=int8) smaller elements")
+	f.String("kv", "", "KV cache, as `SPEC`: growing, or fixed:capacity=N for buffers of N tokens (8192 or 8k) with the int32 input "+rewrite.CacheLengthInput+" [batch], with ring=true of its window alone in layers that have one; with type=float16, bfloat16 or int8 (growing:type=int8) smaller elements")
 	f.StringVar(&r.kvScales, "kv-scales", "", "with --target contrib and --kv type=int8: the fixed scales of the caches, from `FILE`, which rope-rewrite scales writes")
 	f.String("logits", "", "compute logits of `TOKENS`: all of a call, or only the last of each row. last adds the optional int64 input "+rewrite.LogitsPlacesInput+" [batch], which picks another token of each row by its index (last:input=NAME gives it another name).")
 	f.String("cache", "", "cache keys as `KIND`: rotated, as exporters do, or raw: un-rotated, and rotated when they are read. Methods that need raw choose it.")
