@@ -13,6 +13,7 @@
 #include "distances.h"
 #include "document_mask.h"
 #include "hwy/base.h"  // the 16-bit types
+#include "ring_rows.h"
 #include "rows.h"
 
 namespace rope {
@@ -83,29 +84,6 @@ struct AttentionParams {
     return {distance_slopes.empty() ? nullptr : distance_slopes.data(), distance_starts.data(),
             distance_biases.data(), static_cast<int64_t>(distance_starts.size()), num_heads};
   }
-};
-
-// Where a cache has its tokens that has no room for all of them. Behind the first ones the rows are
-// a ring, in which new tokens take the place of the oldest.
-struct Ring {
-  int64_t first = 0;               // tokens that stay
-  int64_t rows = 0;                // of the ring; 0: there is none, and tokens stand at their index
-  const int64_t* turns = nullptr;  // [batch]: by how many rows the ring has turned; null: by none
-
-  constexpr int64_t capacity() const { return first + rows; }
-  // The row of the token at an index among those that are left.
-  constexpr int64_t Row(int64_t batch, int64_t index) const {
-    if (rows == 0 || index < first) return index;
-    return first + (index - first + Turn(batch)) % rows;
-  }
-  // The index whose row follows on the last one: those before it, and those from it on, stand one
-  // behind the other.
-  constexpr int64_t Split(int64_t batch) const { return capacity() - Turn(batch); }
-  // Whether a new token's row is still its own when the call is over.
-  constexpr bool Keeps(int64_t index, int64_t place, int64_t new_keys) const {
-    return rows == 0 || index < first || place >= new_keys - rows;
-  }
-  constexpr int64_t Turn(int64_t batch) const { return turns == nullptr ? 0 : turns[batch]; }
 };
 
 // The tensors of one run but for its caches. Every shape has been checked.

@@ -13,6 +13,9 @@ namespace rope::cuda {
 // keys, and what rounding took from them, are also left where the attention wants
 // them by place.
 //
+// A ring is read before its rows are overwritten: one run of the kernel without present leaves new
+// keys for the attention, and one behind the attention, without them, makes present.
+//
 // Rows of int8 are rounded by a scale that follows from all of their numbers. These are kept in
 // shared memory until every thread has said which the largest ones of its chunks are.
 template <typename T>
@@ -59,7 +62,7 @@ struct CacheKernel {
     block.ForThreads([&](int thread) {
       for (int i = thread; i < count; i += kThreads) {
         const Chunk chunk = piece.At(call, i);
-        if (!chunk.IsNew(call) || chunk.Present(call).numbers.data == nullptr) continue;
+        if (!chunk.IsNew(call) || !chunk.IsStored(call)) continue;
         const int first = i - static_cast<int>(chunk.c / kChunk);  // of its row
         const float scale = ScaleOf(largest + first, static_cast<int>(ChunksOf(chunk.size)));
         StoreIntegers(call, chunk, numbers + i, count, scale);
@@ -72,12 +75,17 @@ struct CacheKernel {
   struct Chunk {
     int64_t batch, head;
     int64_t row;    // of present
-    int64_t place;  // in the call
+    int64_t place;  // in the call, of the token that the row then has
     int64_t c, size;
     bool of_keys;
 
     ROPE_DEVICE bool IsNew(const Call<T>& call) const {
       return place >= 0 && place < call.new_keys;
+    }
+    // Whether present has a row for a token of the call.
+    ROPE_DEVICE bool IsStored(const Call<T>& call) const {
+      return Present(call).numbers.data != nullptr &&
+             call.ring.Keeps(call.past(batch) + place, place, call.new_keys);
     }
     ROPE_DEVICE const CachedTensor& Past(const Call<T>& call) const {
       return of_keys ? call.caches.past_key : call.caches.past_value;
@@ -106,13 +114,16 @@ struct CacheKernel {
 
     ROPE_DEVICE Chunk At(const Call<T>& call, int i) const {
       const int64_t past = call.past(batch);
-      const int64_t row = first + i / chunks() + (call.caches.move() ? 0 : past);
+      const int64_t number = first + i / chunks();
+      const bool moves = call.caches.move();
+      const int64_t index =
+          moves ? call.ring.Newest(batch, number, call.total(batch)) : past + number;
       const int chunk = i % chunks();
       const bool of_keys = chunk < key_chunks;
       return {batch,
               head,
-              row,
-              row - past,
+              moves ? number : call.ring.Row(batch, index),
+              index - past,
               (of_keys ? chunk : chunk - key_chunks) * kChunk,
               of_keys ? call.head_size : call.v_head_size,
               of_keys};
@@ -146,11 +157,12 @@ struct CacheKernel {
   }
 
   // A chunk of a row of this call as present takes it, before it is rounded to the caches' type.
-  // False: nobody asked for it.
+  // False: present does not take it.
   ROPE_DEVICE static bool Make(const Call<T>& call, const Chunk& chunk, float* made) {
-    const bool wanted = chunk.Present(call).numbers.data != nullptr;
+    const bool wanted = chunk.IsStored(call);
+    const bool left = call.new_key.data != nullptr || call.new_key_residual.data != nullptr;
     if (chunk.of_keys) {
-      MakeKey(call, chunk, made);
+      if (wanted || left) MakeKey(call, chunk, made);
     } else if (wanted) {
       LoadFloats<T>(call.value.At(chunk.batch, chunk.head, chunk.place), chunk.c, chunk.size, made);
     }

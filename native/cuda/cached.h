@@ -62,16 +62,18 @@ struct StoredRow {
   }
 };
 
+// That of the token at an index.
 template <typename T>
 ROPE_DEVICE StoredRow<T> CachedRow(const Call<T>& call, const CachedTensor& cached, int64_t batch,
                                    int64_t head, int64_t index, int64_t size) {
   StoredRow<T> row;
   row.size = size;
   row.kind = call.caches.kind;
+  const int64_t at = call.ring.CachedRow(batch, index);
   WithNumbers<T>(row.kind, [&](auto type) {
-    row.numbers = Typed<decltype(type)>(cached.numbers).At(batch, head, index);
+    row.numbers = Typed<decltype(type)>(cached.numbers).At(batch, head, at);
   });
-  if (cached.scales.data != nullptr) row.scale = *cached.scales.At(batch, head, index);
+  if (cached.scales.data != nullptr) row.scale = *cached.scales.At(batch, head, at);
   return row;
 }
 

@@ -7,6 +7,7 @@
 #include "band.h"
 #include "distances.h"
 #include "document_mask.h"
+#include "ring_rows.h"
 #include "rows.h"
 #include "visible.h"
 
@@ -155,10 +156,11 @@ struct Call {
   Rows<T> output;
   Caches caches;
   int64_t present_rows = 0;
+  Ring ring;                     // of the caches, if they are one
   float* log_sum_exp = nullptr;  // [batch, num_heads, length]; may be absent
 
-  // Where the attention finds keys and values: cached ones by index, those of this
-  // call by place, or, where that is absent, among the cached ones.
+  // Where the attention finds keys and values: cached ones by index, in a ring in the index's row,
+  // those of this call by place, or, where that is absent, among the cached ones.
   CachedTensor cached_key, cached_value;
   Rows<T> new_key;
   Rows<T> new_key_residual;  // what rounding took from the keys of this call; absent: nothing

@@ -13,6 +13,7 @@
 #include "first_keys.h"
 #include "padding.h"
 #include "positions.h"
+#include "ring.h"
 #include "shown_before.h"
 #include "upload.h"
 
@@ -53,14 +54,14 @@ class Run {
       Device<E>& device)
       : params_(params),
         args_(args),
+        ring_call_(params, args_),
         caches_(caches),
         device_(device),
-        positions_(params, args),
-        padding_(args.mask, args.mask_batch_stride, args.batch, args.max_total()),
-        first_keys_(params, args) {}
+        positions_(params, args_),
+        padding_(args_.mask, args_.mask_batch_stride, args_.batch, args_.max_total()),
+        first_keys_(params, args_) {}
 
   bool operator()() {
-    if (args_.batch == 0) return true;
     TakeTensors();
     TakeCaches();
     TakeRotation();
@@ -69,16 +70,36 @@ class Run {
     TakeSchedule();
     if (!upload_.Send(device_)) return false;
     for (const auto& stage : stage_) stage();
-    Launch(Kernel::kAngles, call_.rotation.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_));
-    Launch(Kernel::kCache, CacheKernel<E>::Blocks(call_));
-    Launch(Kernel::kAttention, call_.units() * call_.schedule.splits);
-    if (call_.schedule.splits > 1) Launch(Kernel::kMerge, MergeKernel<E>::Blocks(call_));
+    Launch(Kernel::kAngles, call_.rotation.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_), call_);
+    LaunchCache(in_ring() ? WithoutPresent(call_) : call_);
+    Launch(Kernel::kAttention, call_.units() * call_.schedule.splits, call_);
+    if (call_.schedule.splits > 1) Launch(Kernel::kMerge, MergeKernel<E>::Blocks(call_), call_);
+    if (in_ring() && keeps_cache()) LaunchCache(WithoutNewKeys(call_));
     return true;
   }
 
  private:
-  void Launch(Kernel kernel, int64_t blocks) {
-    if (blocks > 0) device_.Launch(kernel, blocks, call_);
+  bool in_ring() const { return args_.ring.rows > 0; }
+  bool keeps_cache() const {
+    return caches_.present_key.numbers.data != nullptr ||
+           caches_.present_value.numbers.data != nullptr;
+  }
+
+  void Launch(Kernel kernel, int64_t blocks, const Call<E>& call) {
+    if (blocks > 0) device_.Launch(kernel, blocks, call);
+  }
+  void LaunchCache(const Call<E>& call) {
+    Launch(Kernel::kCache, CacheKernel<E>::Blocks(call), call);
+  }
+
+  // What the cache kernel does to a ring before the attention reads it, and what afterwards.
+  static Call<E> WithoutPresent(Call<E> call) {
+    call.caches.present_key = call.caches.present_value = {};
+    return call;
+  }
+  static Call<E> WithoutNewKeys(Call<E> call) {
+    call.new_key = call.new_key_residual = {};
+    return call;
   }
 
   void TakeTensors() {
@@ -95,6 +116,11 @@ class Run {
     call_.value = As<const E>(args_.value);
     call_.output = As<E>(args_.output);
     call_.present_rows = args_.present_rows;
+    call_.ring = args_.ring;
+    if (in_ring()) {
+      upload_.Add(std::vector<int64_t>(args_.ring.turns, args_.ring.turns + args_.batch),
+                  call_.ring.turns);
+    }
     call_.log_sum_exp = args_.log_sum_exp;
     if (args_.row_past != nullptr) {
       upload_.Add(std::vector<int32_t>(args_.row_past, args_.row_past + args_.batch),
@@ -103,23 +129,24 @@ class Run {
   }
 
   // The attention reads present where there is one, and beside it what rounding takes from new keys
-  // that are still to be multiplied: of those that present has in another type, all.
+  // that are still to be multiplied: of those that present has in another type, all. Of a ring it
+  // reads past, since new rows take the place of some that it needs.
   void TakeCaches() {
     Caches& caches = call_.caches;
     caches = caches_;
     TakeCache(caches.past_key, caches.present_key, call_.cached_key);
     TakeCache(caches.past_value, caches.present_value, call_.cached_value);
-    const bool same = caches.kind == CacheKind::kSame;
-    if (!same || caches.present_value.numbers.data == nullptr) call_.new_value = call_.value;
+    const bool apart = caches.kind != CacheKind::kSame || in_ring();
+    if (apart || caches.present_value.numbers.data == nullptr) call_.new_value = call_.value;
     const bool rounds = sizeof(T) != sizeof(float) && !params_.fast && !params_.raw_cache;
-    if (!same || caches.present_key.numbers.data == nullptr) ReserveNewKeys(call_.new_key);
+    if (apart || caches.present_key.numbers.data == nullptr) ReserveNewKeys(call_.new_key);
     if (rounds) ReserveNewKeys(call_.new_key_residual);
   }
 
   void TakeCache(CachedTensor& past, PresentTensor& present, CachedTensor& cached) {
     cached = past;
     if (present.numbers.data == nullptr) return;
-    cached = {Constant(present.numbers), Constant(present.scales)};
+    if (!in_ring()) cached = {Constant(present.numbers), Constant(present.scales)};
     present.moves = !InPlace(past.numbers, present.numbers);
     present.moves_scales = present.scales.data != nullptr && !InPlace(past.scales, present.scales);
     Stage(past.numbers, present.numbers, SizeOf(call_.caches.kind));
@@ -351,7 +378,8 @@ class Run {
   }
 
   const AttentionParams& params_;
-  const AttentionCall<T>& args_;
+  AttentionCall<T> args_;  // of the tokens that are left, where caches are rings
+  const RingCall<T> ring_call_;
   const Caches& caches_;
   Device<E>& device_;
   const Positions<T> positions_;
@@ -368,6 +396,7 @@ class Run {
 template <typename T>
 bool RunCall(const AttentionParams& params, const AttentionCall<T>& args, const Caches& caches,
              Device<Element<T>>& device) {
+  if (args.batch == 0) return true;
   return Run<T>(params, args, caches, device)();
 }
 

@@ -53,6 +53,7 @@ class TensorTiles {
       : call_(call),
         task_(task),
         past_(call.past(task.batch)),
+        turned_(call.ring.Turn(task.batch) > 0),
         same_type_(call.caches.kind == CacheKind::kSame),
         copies_keys_(!call.raw_cache && CopiesCached(call.cached_key, call.head_size) &&
                      StandsInChunks(call.new_key, call.head_size) &&
@@ -88,7 +89,7 @@ class TensorTiles {
 
   // Whether the keys of a tile are copied as they stand. They are not where keys are rotated
   // first, where the cached ones have another type, and where the tile has both cached keys and new
-  // ones in another tensor.
+  // ones in another tensor, or cached ones from both ends of a ring.
   ROPE_DEVICE bool CopiesKeys(Range tile) const {
     const bool apart = call_.new_key.data != nullptr || call_.new_key_residual.data != nullptr;
     return copies_keys_ && HasOneType(tile) && (!apart || !Straddles(tile));
@@ -155,7 +156,11 @@ class TensorTiles {
            row % kSquareRows * kSquareRowBytes + (chunk ^ row) % kAcross * kBytes;
   }
 
-  ROPE_DEVICE bool Straddles(Range tile) const { return tile.begin < past_ && tile.end > past_; }
+  // Whether rows of a tile do not stand one behind the other. New ones are apart from a ring.
+  ROPE_DEVICE bool Straddles(Range tile) const {
+    const auto cut = [&](int64_t index) { return tile.begin < index && tile.end > index; };
+    return cut(past_) || (turned_ && (cut(call_.ring.first) || cut(call_.ring.Split(task_.batch))));
+  }
 
   // Whether cached rows stand in the way of copies: those of another type are not copied at all.
   ROPE_DEVICE bool CopiesCached(const CachedTensor& cached, int64_t size) const {
@@ -174,7 +179,8 @@ class TensorTiles {
     static_assert(!kSquares || kStep % kSquareRows == 0, "at the same place of several squares");
     const bool apart = new_rows.data != nullptr && tile.begin >= past_;
     const T* first = apart ? new_rows.At(task_.batch, task_.kv_head, tile.begin - past_)
-                           : cached.At(task_.batch, task_.kv_head, tile.begin);
+                           : cached.At(task_.batch, task_.kv_head,
+                                       call_.ring.CachedRow(task_.batch, tile.begin));
     const int64_t stride = apart ? new_rows.row_stride : cached.row_stride;
     block.Lanes([&](int thread) {
       const int c = thread % kChunks * kChunk;
@@ -215,6 +221,7 @@ class TensorTiles {
   const Call<T>& call_;
   const Task task_;  // a copy, so that nothing points into the kernel's registers
   const int64_t past_;
+  const bool turned_;  // the row's ring, if the caches are one
   const bool same_type_;
   const bool copies_keys_;
   const bool copies_values_;

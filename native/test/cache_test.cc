@@ -93,6 +93,70 @@ void TestStoredRows(const std::string& target) {
   }
 }
 
+// Whether each row of a ring has its newest token: those of the past as they were, those of the
+// call as a cache holds them.
+bool RingHolds(const Call& call, const std::vector<float>& present, const std::vector<float>& past,
+               const std::vector<float>& rows, int64_t size) {
+  const std::vector<float> held = call.AsCached(rows, size);
+  const int64_t first = call.params.first_keys;
+  for (int64_t i = 0; i < call.batch * call.params.kv_num_heads; ++i) {
+    const int64_t cached = call.row_past[static_cast<size_t>(i / call.params.kv_num_heads)];
+    std::vector<const float*> newest(static_cast<size_t>(call.ring));
+    for (int64_t j = 0; j < cached + call.length; ++j) {
+      const int64_t row = j < first ? j : first + (j - first) % (call.ring - first);
+      newest[static_cast<size_t>(row)] = j < cached
+                                             ? past.data() + (i * call.past + j) * size
+                                             : held.data() + (i * call.length + j - cached) * size;
+    }
+    const float* at = present.data() + i * call.ring * size;
+    for (const float* row : newest) {
+      if (row != nullptr && !SameNumbers(at, row, size)) return false;
+      at += size;
+    }
+  }
+  return true;
+}
+
+// A ring that has turned by no rows or by some, in one row of the batch, and one that has room in
+// the other: with fewer new tokens than the ring has rows, and with more.
+void TestRings(const std::string& target) {
+  for (const auto& [element, cache] : kPairs) {
+    for (const bool in_place : {false, true}) {
+      for (const int64_t past : {35, 40, 75, 103}) {
+        for (const int64_t length : {1, 9, 70}) {
+          for (const bool same : {false, true}) {
+            Call call = Cached(element, cache);
+            if (same) call.cache.reset();
+            call.params.ring = true;
+            call.params.first_keys = 5;
+            call.params.window = 20;
+            call.length = length;
+            call.past = past;
+            call.row_past = {static_cast<int32_t>(past), 3};
+            call.capacity = -1;
+            call.ring = 40;
+            call.in_place = in_place;
+            call.Draw(6);
+            const Call before = call;
+            TestHost host(2);
+            Expect(call.Run(host), target + ": no memory");
+            const std::string name = target + ", " + (same ? NameOf(element) : call.name) +
+                                     ", a ring of " + std::to_string(past) + " tokens and " +
+                                     std::to_string(length) + " new ones" +
+                                     (in_place ? " in place" : "");
+            Expect(RingHolds(call, call.present_key, before.past_key, before.key, call.head_size),
+                   name + ": present_key is another");
+            Expect(RingHolds(call, call.present_value, before.past_value, before.value,
+                             call.v_head_size),
+                   name + ": present_value is another");
+            Expect(call.RestIsRight(), name + ": the rows without tokens are wrong");
+          }
+        }
+      }
+    }
+  }
+}
+
 // Hidden rows whose scale is NaN contribute nothing.
 void TestHiddenScales(const std::string& target) {
   for (const Element element : {Element::kFloat, Element::kFloat16, Element::kBFloat16}) {
@@ -242,6 +306,7 @@ void TestRingForEver(const std::string& target) {
 
 void TestCaches(const std::string& target) {
   TestStoredRows(target);
+  TestRings(target);
   TestHiddenScales(target);
   TestSharedScales(target);
   TestRingForEver(target);
