@@ -98,3 +98,7 @@ func (g *gate) isClosed() bool {
 	defer g.mu.Unlock()
 	return g.closed
 }
+
+// errOverwritten says that a ring has given the places of tokens that are needed to later ones.
+var errOverwritten = errors.New("the cache holds the last tokens of a text alone, and no longer those before; compute the text anew, or take a snapshot before it goes on")
+

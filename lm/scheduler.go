@@ -213,13 +213,9 @@ func (s *scheduler) begin(j *job) {
 	s.share(at, j)
 }
 
-// holds is how many tokens a row holds of a text. At least one is left to compute, whose logits are asked for.
+// holds is how many tokens a row holds of a text.
 func (s *scheduler) holds(row int, j *job) int {
-	n := min(commonPrefix(s.rows[row].tokens, s.rows[row].documents, j.row), len(j.row.Tokens)-1)
-	if !s.cache.reaches(int64(len(s.rows[row].tokens)), int64(n)) {
-		return 0
-	}
-	return n
+	return s.cache.usable(s.rows[row], j.row)
 }
 
 // share copies to a text's row what another row holds more of it: a free one, or one whose text begins in the
