@@ -101,4 +101,3 @@ func (g *gate) isClosed() bool {
 
 // errOverwritten says that a ring has given the places of tokens that are needed to later ones.
 var errOverwritten = errors.New("the cache holds the last tokens of a text alone, and no longer those before; compute the text anew, or take a snapshot before it goes on")
-
