@@ -70,6 +70,15 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 		if err := cli.CheckLayers(selections, len(f.Report.Sites)); err != nil {
 			return err
 		}
+		if f.Report.Replaced() > 0 && !r.dryRun {
+			warning, err := cacheCost(ctx, filepath.Join(path, f.Path), opts)
+			if err != nil {
+				return err
+			}
+			if warning != "" {
+				f.Report.Warnings = append(f.Report.Warnings, warning)
+			}
+		}
 		for _, w := range f.Report.Warnings {
 			report.Warnings = append(report.Warnings, f.Path+": "+w)
 		}

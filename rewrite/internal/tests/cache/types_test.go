@@ -134,6 +134,10 @@ func TestCacheTypeCostly(t *testing.T) {
 			p.After(s.Key.Boundary, func(old string) string { return p.Op("Add", old, p.Floats([]int64{16}, bias...)) })
 		}
 		path := p.Saved()
+		cost, err := validate.CacheCost(context.Background(), path, definition.CacheTypes[c.typ], rewrite.Evaluation{})
+		if err != nil || (cost.KL > validate.CostlyKL) != c.want {
+			t.Errorf("bias %g, %s: before the rewrite the cost is %+v, %v", c.bias, c.typ, cost, err)
+		}
 		patched, _ := kit.Patch(t, path, rewrite.Options{Cache: rewrite.Cache{Type: c.typ}})
 		report, err := validate.Run(context.Background(), path, patched, validate.Options{Length: 64, LogitsOnly: true})
 		if err != nil {
