@@ -121,9 +121,9 @@ void TestExactWeights() {
   }
 }
 
-// Blocks of many rows over several tiles of two bands, cached keys and new ones, by the rule of
-// accuracy_test.h.
-void TestSeveralTiles(const std::string& name) {
+// Blocks of many rows over several tiles of cached keys and new ones, by the rule of
+// accuracy_test.h: of two bands, or with a window and a ring, whose ends lie within tiles.
+void TestSeveralTiles(const std::string& name, bool ring) {
   for (int i = 0; i < 32; ++i) {
     Call call;
     call.element = i % 2 == 0 ? Element::kFloat16 : Element::kBFloat16;
@@ -131,11 +131,18 @@ void TestSeveralTiles(const std::string& name) {
     call.params.raw_cache = i / 4 % 2 == 0;
     call.head_size = call.v_head_size = i / 8 % 2 == 0 ? 64 : 128;
     if (i >= 16) call.cache = Element::kInt8;
-    call.name = name + ", two bands, case " + std::to_string(i);
+    call.name = name + (ring ? ", a ring" : ", two bands") + ", case " + std::to_string(i);
     call.params.num_heads = 2;
     call.params.kv_num_heads = 1;
     call.params.frequencies = Frequencies(call.head_size);
-    call.params.bands.push_back({200, 1, -100});
+    if (ring) {
+      call.params.ring = true;
+      call.params.first_keys = 70;
+      call.params.window = 250;
+      call.ring = 333;
+    } else {
+      call.params.bands.push_back({200, 1, -100});
+    }
     call.length = 100;
     call.past = 500;
     call.Draw(static_cast<uint32_t>(i + 1));
@@ -160,7 +167,7 @@ void TestEverything(bool warpgroups, int cases, int64_t budget) {
   TestCaches(name);
   TestExactKeepsMore();
   TestExactWeights();
-  TestSeveralTiles(name);
+  for (const bool ring : {false, true}) TestSeveralTiles(name, ring);
   const int64_t steps = cuda::test::g_non_finite_steps;
   // Blocks of warpgroups need many rows and keys to have several tiles.
   TestAccuracy(
