@@ -285,32 +285,6 @@ std::vector<float> Call::PresentKeys() const {
   return out;
 }
 
-// The same call with its past in a ring, whose other rows hold NaN.
-bool Call::RunInRing(Host& host) {
-  Call rows = *this;
-  rows.capacity = ring;
-  const int64_t kv = params.kv_num_heads;
-  const auto take = [&](const std::vector<float>& all, int64_t size) {
-    std::vector<float> out(static_cast<size_t>(batch * kv * ring * size), NAN);
-    for (int64_t i = 0; i < batch * kv; ++i) {
-      const int64_t tokens = Total(i / kv) - NewKeys();
-      for (int64_t j = 0; j < tokens; ++j) {
-        const auto from = all.begin() + (i * past + j) * size;
-        std::copy(from, from + size, out.begin() + (i * ring + RingRow(j)) * size);
-      }
-    }
-    return out;
-  };
-  rows.past_key = take(past_key, head_size);
-  rows.past_value = take(past_value, v_head_size);
-  const bool done = rows.Run(host);
-  output = rows.output;
-  log_sum_exp = rows.log_sum_exp;
-  present_key = rows.present_key;
-  present_value = rows.present_value;
-  return done;
-}
-
 bool Call::RestIsRight() const {
   const auto right = [&](const std::vector<float>& present, int64_t size) {
     for (int64_t i = 0; i < batch * params.kv_num_heads; ++i) {

@@ -1,4 +1,6 @@
 // A call in tensors of its element type.
+#include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "fixture.h"
@@ -129,6 +131,32 @@ bool RunAs(Call& call, Host& host) {
 }
 
 }  // namespace
+
+// The same call with its past in a ring, whose other rows hold NaN.
+bool Call::RunInRing(Host& host) {
+  Call rows = *this;
+  rows.capacity = ring;
+  const int64_t kv = params.kv_num_heads;
+  const auto take = [&](const std::vector<float>& all, int64_t size) {
+    std::vector<float> out(static_cast<size_t>(batch * kv * ring * size), NAN);
+    for (int64_t i = 0; i < batch * kv; ++i) {
+      const int64_t tokens = Total(i / kv) - NewKeys();
+      for (int64_t j = 0; j < tokens; ++j) {
+        const auto from = all.begin() + (i * past + j) * size;
+        std::copy(from, from + size, out.begin() + (i * ring + RingRow(j)) * size);
+      }
+    }
+    return out;
+  };
+  rows.past_key = take(past_key, head_size);
+  rows.past_value = take(past_value, v_head_size);
+  const bool done = rows.Run(host);
+  output = rows.output;
+  log_sum_exp = rows.log_sum_exp;
+  present_key = rows.present_key;
+  present_value = rows.present_value;
+  return done;
+}
 
 bool Call::Run(Host& host) {
   if (ring > 0 && capacity < 0) return RunInRing(host);
