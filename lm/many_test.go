@@ -24,9 +24,15 @@ import (
 // fixedFolder has a model with a cache of fixed capacity.
 func fixedFolder(t testing.TB, capacity int64) string {
 	t.Helper()
+	return rewrittenFolder(t, rewrite.Options{Cache: rewrite.Cache{Capacity: capacity}})
+}
+
+// rewrittenFolder has a model that the rewriter has changed.
+func rewrittenFolder(t testing.TB, options rewrite.Options) string {
+	t.Helper()
 	library := testruntime.Require(t)
 	dir := t.TempDir()
-	b, err := os.ReadFile(patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, rewrite.Options{Cache: rewrite.Cache{Capacity: capacity}}))
+	b, err := os.ReadFile(patched(t, filepath.Join(models, "llama__optimum", "model.onnx"), library, options))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +80,23 @@ func ways(t testing.TB) map[string]*lm.Model {
 
 // Texts that are generated at the same time are those that are generated alone, whoever joins and leaves.
 func TestManyTexts(t *testing.T) {
-	alone := openRows(t, folder(t, nil), lm.Options{})
+	manyTexts(t, openRows(t, folder(t, nil), lm.Options{}), ways(t))
+}
+
+// So are texts in rings, of which rows that begin alike share what both still have.
+func TestManyRings(t *testing.T) {
+	edits := maskOf(t, "first-keys:window=9,count=2,positions=cache")
+	ring := rewrittenFolder(t, rewrite.Options{Edits: edits, Cache: rewrite.Cache{Capacity: 64, Ring: true}})
+	manyTexts(t, openRows(t, rewrittenFolder(t, rewrite.Options{Edits: edits}), lm.Options{}), map[string]*lm.Model{
+		"one ring each":    openRows(t, ring, lm.Options{}),
+		"eight rows":       openRows(t, ring, lm.Options{Rows: 8, Queue: 1000, Chunk: 5}),
+		"two rows, chunks": openRows(t, ring, lm.Options{Rows: 2, Queue: 1000, Chunk: 30}),
+	})
+}
+
+// manyTexts generates texts alone, and at the same time in each way.
+func manyTexts(t *testing.T, alone *lm.Model, ways map[string]*lm.Model) {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(7, 7))
 	type text struct {
 		prompt []int64
@@ -109,7 +131,7 @@ func TestManyTexts(t *testing.T) {
 		}
 		texts = append(texts, x)
 	}
-	for name, m := range ways(t) {
+	for name, m := range ways {
 		t.Run(name, func(t *testing.T) {
 			var all sync.WaitGroup
 			for i, x := range texts {
