@@ -53,7 +53,6 @@ class TensorTiles {
       : call_(call),
         task_(task),
         past_(call.past(task.batch)),
-        turned_(call.ring.Turn(task.batch) > 0),
         same_type_(call.caches.kind == CacheKind::kSame),
         copies_keys_(!call.raw_cache && CopiesCached(call.cached_key, call.head_size) &&
                      StandsInChunks(call.new_key, call.head_size) &&
@@ -159,7 +158,9 @@ class TensorTiles {
   // Whether rows of a tile do not stand one behind the other. New ones are apart from a ring.
   ROPE_DEVICE bool Straddles(Range tile) const {
     const auto cut = [&](int64_t index) { return tile.begin < index && tile.end > index; };
-    return cut(past_) || (turned_ && (cut(call_.ring.first) || cut(call_.ring.Split(task_.batch))));
+    const Ring& ring = call_.ring;
+    return cut(past_) ||
+           (ring.Turn(task_.batch) > 0 && (cut(ring.first) || cut(ring.Split(task_.batch))));
   }
 
   // Whether cached rows stand in the way of copies: those of another type are not copied at all.
@@ -221,7 +222,6 @@ class TensorTiles {
   const Call<T>& call_;
   const Task task_;  // a copy, so that nothing points into the kernel's registers
   const int64_t past_;
-  const bool turned_;  // the row's ring, if the caches are one
   const bool same_type_;
   const bool copies_keys_;
   const bool copies_values_;

@@ -140,6 +140,7 @@ void TestSeveralTiles(const std::string& name, bool ring) {
       call.params.first_keys = 70;
       call.params.window = 250;
       call.ring = 333;
+      call.in_place = i % 3 == 0;
     } else {
       call.params.bands.push_back({200, 1, -100});
     }
