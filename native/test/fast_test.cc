@@ -80,6 +80,14 @@ void TestErrors(const std::string& target) {
     call.name += std::string(" with caches of ") + NameOf(cache);
     check(call);
   }
+  // A prompt of so many rows has larger blocks.
+  Call rows = Prompt(400, 30);
+  rows.params.num_heads = 64;
+  rows.params.kv_num_heads = 1;
+  rows.params.frequencies = Frequencies(16);
+  rows.head_size = rows.v_head_size = 16;
+  rows.name += " of 64 heads";
+  check(rows);
   Call warm = Prompt(40, 90);
   warm.params.temperature = {1, 0.25, 1, 16};
   warm.name += " with a temperature";
