@@ -140,7 +140,7 @@ func (r *request) aim() (err error) {
 	if r.target, err = backend.Of(string(r.opts.Target)); err != nil {
 		return plan.Of("target", err)
 	}
-	return plan.Of("target", r.target.Accepts(backend.Options{Precision: r.opts.Numerics.Precision, CacheType: r.opts.Cache.Type, Scaled: r.opts.Cache.Scales != nil}))
+	return plan.Of("target", r.target.Accepts(backend.Options{Precision: r.opts.Numerics.Precision, CacheType: r.opts.Cache.Type, Scaled: r.opts.Cache.Scales != nil, Ring: r.opts.Cache.Ring}))
 }
 
 // known is what methods need to know of the model: from the caller, else from an earlier rewrite,

@@ -47,6 +47,7 @@ type Options struct {
 	Precision string
 	CacheType string
 	Scaled    bool // the caches have fixed scales
+	Ring      bool // caches of fixed capacity are rings
 }
 
 // Job is a model and the plan for it.
@@ -103,6 +104,9 @@ func Names() (names []string) {
 
 // Accepts refuses options that the target does not have.
 func (t Target) Accepts(o Options) error {
+	if _, has := t.Backend.(*ops); o.Ring && !has {
+		return errors.New("ring=true (--kv) needs the op, since nothing else in a model says in which row of a ring a token is; leave --target out")
+	}
 	if _, has := t.Backend.(*contribOp); o.Scaled && !(has && o.CacheType == "int8") {
 		return errors.New("--kv-scales is for --target contrib with caches of int8 (--kv growing:type=int8 or fixed:capacity=N,type=int8), because the op makes a scale for each token; drop --kv-scales")
 	}

@@ -120,6 +120,8 @@ func TestRingRefused(t *testing.T) {
 	}{
 		{"llama__dynamo18", rewrite.Options{}, "no layer has a window"},
 		{"mistral__dynamo18-eager", rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.PositionsAxis, "self-extend:group=4,window=4")}}, "its bands share positions"},
+		{"mistral__dynamo18-eager", rewrite.Options{Target: rewrite.PlainONNX}, "ring=true (--kv) needs the op"},
+		{"mistral__dynamo18-eager", rewrite.Options{Target: rewrite.Contrib}, "ring=true (--kv) needs the op"},
 		{"mpt__dynamo18", rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "first-keys:window=5")}}, "its first keys move away"},
 	} {
 		m, err := onnx.Open(kit.Model(c.model))
