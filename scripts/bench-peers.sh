@@ -54,15 +54,19 @@ for type in f32 f16 q8_0 q4_0; do
 done
 
 smollm2=$BUILD/smollm2
-ln -sfn ../smollm2/genai-fp32 "$work/genai-float32"
-made "$work/int4/model.onnx" || {
+quantized() { # model, output; of a copy, since Python's onnx reads no weights that another model links to
 	sh "$here/fetch-python.sh" quantizer
-	PYTHONPATH=$BUILD/quantizer python3 "$here/peers/int4.py" "$smollm2/dynamo18/model.onnx" "$work/int4/model.onnx"
+	mkdir -p "$work/plain"
+	cp "$1"/model.onnx* "$work/plain/"
+	PYTHONPATH=$BUILD/quantizer python3 "$here/peers/int4.py" "$work/plain/model.onnx" "$2"
+	rm -r "$work/plain"
 }
+ln -sfn ../smollm2/genai-fp32 "$work/genai-float32"
+made "$work/int4/model.onnx" || quantized "$smollm2/dynamo18" "$work/int4/model.onnx"
 made "$work/genai-int4/model.onnx" || {
 	mkdir -p "$work/genai-int4"
 	cp "$smollm2"/genai-fp32/*.json "$work/genai-int4/"
-	PYTHONPATH=$BUILD/quantizer python3 "$here/peers/int4.py" "$smollm2/genai-fp32/model.onnx" "$work/genai-int4/model.onnx"
+	quantized "$smollm2/genai-fp32" "$work/genai-int4/model.onnx"
 }
 # These are made anew, since the program may have changed.
 for cache in float32 float16 int8; do
