@@ -131,12 +131,8 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 		report.Warnings = append(report.Warnings, "--context has no effect without a method ("+cli.MethodFlags()+")")
 	}
 	if !partial && !r.dryRun && report.Replaced() > 0 {
-		warning, err := cacheCost(ctx, path, opts)
-		if err != nil {
+		if err := checkCacheCost(ctx, path, opts, report); err != nil {
 			return err
-		}
-		if warning != "" {
-			report.Warnings = append(report.Warnings, warning)
 		}
 		opts := onnx.SaveOptions{Force: r.force, Link: r.weights.Link, Placed: func(file onnx.PlacedFile) { report.Weights = append(report.Weights, file) }}
 		if err := cli.Save(model, output, opts, progress, ctx.Err); err != nil {

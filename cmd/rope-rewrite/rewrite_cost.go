@@ -13,34 +13,37 @@ import (
 // into memory, of which a rewrite needs little.
 const mostMeasured = 2 << 30
 
-// cacheCost refuses caches of int8 that would cost a model more than they should. The warning says why that was not
-// measured.
-func cacheCost(ctx context.Context, path string, opts rewrite.Options) (warning string, err error) {
+// checkCacheCost refuses caches of int8 that would cost a model more than they should. Where that could not be
+// measured, the report gets a warning that says why.
+func checkCacheCost(ctx context.Context, path string, opts rewrite.Options, report *rewrite.Report) error {
 	if opts.Cache.Type != "int8" || opts.Cache.Scales != nil {
-		return "", nil
+		return nil
 	}
-	const ask = "; rope-rewrite validate measures it"
+	warn := func(format string, args ...any) {
+		report.Warnings = append(report.Warnings, fmt.Sprintf("what caches of int8 cost this model was not measured"+format, args...))
+	}
 	size, err := bytesOf(path)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if size > mostMeasured {
-		return "what caches of int8 cost this model was not measured, because it is large" + ask, nil
+		warn(", because it is large; rope-rewrite validate measures it")
+		return nil
 	}
 	if opts, err = opts.FindLibraries(); err != nil {
-		return "", err
+		return err
 	}
 	cost, err := validate.CacheCost(ctx, path, onnx.Int8, opts.Evaluation)
 	switch {
 	case ctx.Err() != nil:
-		return "", ctx.Err()
+		return ctx.Err()
 	case err != nil:
-		return fmt.Sprintf("what caches of int8 cost this model was not measured (%v)", err), nil
+		warn(" (%v)", err)
 	case cost.KL > validate.CostlyKL:
 		err = fmt.Errorf("caches of int8 would cost this model %.2g nats a token, more than the %g that are usual at most. Some channels of its keys are much larger than others; use type=float16", cost.KL, validate.CostlyKL)
-		return "", &rewrite.EditError{Layer: rewrite.WholeModel, What: "kv", Given: "type=int8", Err: err}
+		return &rewrite.EditError{Layer: rewrite.WholeModel, What: "kv", Given: "type=int8", Err: err}
 	}
-	return "", nil
+	return nil
 }
 
 // bytesOf is the size of a model's weights.

@@ -71,12 +71,8 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 			return err
 		}
 		if f.Report.Replaced() > 0 && !r.dryRun {
-			warning, err := cacheCost(ctx, filepath.Join(path, f.Path), opts)
-			if err != nil {
+			if err := checkCacheCost(ctx, filepath.Join(path, f.Path), opts, f.Report); err != nil {
 				return err
-			}
-			if warning != "" {
-				f.Report.Warnings = append(f.Report.Warnings, warning)
 			}
 		}
 		for _, w := range f.Report.Warnings {

@@ -43,8 +43,7 @@ class RingCall {
  private:
   // A raw cache's keys stand at their index, so it loses as many positions as tokens.
   void TakePositions(bool raw) {
-    if (call_.positions == nullptr && raw) return;
-    if (call_.positions != nullptr && !raw) return;
+    if ((call_.positions == nullptr) == raw) return;
     for (int64_t b = 0; b < call_.batch; ++b) {
       const int64_t lost = lost_[static_cast<size_t>(b)];
       for (int64_t place = 0; place < call_.length; ++place) {

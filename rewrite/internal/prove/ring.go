@@ -22,6 +22,14 @@ func (c call) capacity() int { return int(c.op.FirstKeys) + c.ringRows() }
 // lost is how many tokens of a row the ring has no more when it has had so many.
 func (c call) lost(past int) int { return max(0, past-c.capacity()) }
 
+// longestLeft is how many tokens are left of the longest row.
+func (c call) longestLeft() (longest int) {
+	for _, past := range c.pasts() {
+		longest = max(longest, past-c.lost(past))
+	}
+	return longest
+}
+
 // keptToken is the token at an index among those of a row that are left.
 func (c call) keptToken(b, index int) int {
 	if index < int(c.op.FirstKeys) {
@@ -34,10 +42,7 @@ func (c call) keptToken(b, index int) int {
 // are left, which the specification says to be the same.
 func (c call) inRing(p ref.Problem, feeds map[string]engine.Tensor) ref.Problem {
 	a, from := p.Attention, p.Past
-	longest := 0
-	for _, past := range p.Pasts {
-		longest = max(longest, past-c.lost(past))
-	}
+	longest := c.longestLeft()
 	p.Past = longest + p.Length
 	kept := func(b, row int) int { return min(c.keptToken(b, row), from-1) }
 	p.PastKey = takeRows(p.PastKey, p.Batch, from, p.Past, a.KVHeads, kept)
@@ -97,11 +102,7 @@ func (c call) presentRows(rows []float64) []float64 {
 		return rows
 	}
 	pasts := c.pasts()
-	longest := 0
-	for _, past := range pasts {
-		longest = max(longest, past-c.lost(past))
-	}
-	return takeRows(rows, c.Batch, longest+c.Length, c.capacity(), c.Attention.KVHeads, func(b, row int) int {
+	return takeRows(rows, c.Batch, c.longestLeft()+c.Length, c.capacity(), c.Attention.KVHeads, func(b, row int) int {
 		token := c.newest(pasts[b]+c.Length, row)
 		if token >= int(c.op.FirstKeys) {
 			token -= c.lost(pasts[b])
