@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
 )
@@ -15,8 +17,12 @@ type step struct {
 	err    error
 }
 
+// again is how long a choice waits that the full queue refused while another one of its request had begun.
+const again = 20 * time.Millisecond
+
 // steps generates all choices of a job at the same time. The first error is the last element; of a context that has
-// ended it is the cause.
+// ended it is the cause. A full queue refuses a job as a whole or not at all: once a token was given, a choice
+// that is refused tries again.
 func (s *server) steps(ctx context.Context, j job) iter.Seq2[step, error] {
 	return func(yield func(step, error) bool) {
 		var all sync.WaitGroup
@@ -24,19 +30,30 @@ func (s *server) steps(ctx context.Context, j job) iter.Seq2[step, error] {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		steps := make(chan step)
-		for i := range j.choices {
-			o := j.options
-			o.Sample = ofChoice(*o.Sample, j.seed, i)
+		start := func(choice int, after time.Duration) {
 			all.Go(func() {
+				if after > 0 {
+					select {
+					case <-time.After(after):
+					case <-ctx.Done():
+						return
+					}
+				}
+				o := j.options
+				o.Sample = ofChoice(*o.Sample, j.seed, choice)
 				for token, err := range s.generate(ctx, j.input, o) {
 					select {
-					case steps <- step{i, token, err}:
+					case steps <- step{choice, token, err}:
 					case <-ctx.Done():
 						return
 					}
 				}
 			})
 		}
+		for i := range j.choices {
+			start(i, 0)
+		}
+		begun := false
 		for left := j.choices; left > 0; {
 			var next step
 			select {
@@ -44,6 +61,11 @@ func (s *server) steps(ctx context.Context, j job) iter.Seq2[step, error] {
 			case <-ctx.Done():
 				next.err = ctx.Err()
 			}
+			if begun && errors.Is(next.err, lm.ErrQueueFull) {
+				start(next.choice, again)
+				continue
+			}
+			begun = true
 			if next.err != nil && ctx.Err() != nil {
 				next.err = context.Cause(ctx)
 			}

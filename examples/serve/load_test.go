@@ -60,7 +60,7 @@ func ask(c *http.Client, url string, rng *rand.Rand) (status int, wrong error) {
 	case !long && status == 200 && !stream && json.Valid(text):
 		return status, nil
 	}
-	return status, fmt.Errorf("a prompt of %d tokens: status %d: %.300s", len(prompt), status, text)
+	return status, fmt.Errorf("a prompt of %d tokens: status %d: an answer that ends with %s", len(prompt), status, text[max(0, len(text)-300):])
 }
 
 // load has 64 clients send 20 requests each.

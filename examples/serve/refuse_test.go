@@ -223,3 +223,47 @@ func TestOneChoiceFails(t *testing.T) {
 	}
 	lines.wait(t, "secret")
 }
+
+// A full queue refuses a request before its answer begins, and no choice of an answer that has begun.
+func TestQueueFullWithinAnAnswer(t *testing.T) {
+	s, _ := newTestServer(t, modelFolder(t, "", 0), lm.Options{}, usualLimits)
+	var calls, refused atomic.Int32
+	begun := make(chan struct{})
+	s.generate = func(ctx context.Context, in lm.Input, o lm.GenerateOptions) iter.Seq2[lm.Token, error] {
+		if calls.Add(1) == 1 {
+			return script(lm.FinishStop, nil, "some", "never")(ctx, in, o)
+		}
+		return func(yield func(lm.Token, error) bool) {
+			<-begun
+			if refused.Add(1) <= 3 {
+				yield(lm.Token{}, lm.ErrQueueFull)
+				return
+			}
+			yield(lm.Token{ID: 30, Text: "more", Finish: lm.FinishStop}, nil)
+		}
+	}
+	seen := map[string]bool{}
+	j := job{choices: 2}
+	j.options.Sample = &s.model.Generation.Sample
+	for next, err := range s.steps(t.Context(), j) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.token.Text == "some" {
+			close(begun)
+		}
+		if seen[next.token.Text] = true; next.token.Finish != "" {
+			break
+		}
+	}
+	if !seen["some"] || !seen["more"] || refused.Load() != 4 {
+		t.Errorf("%v after %d tries", seen, refused.Load())
+	}
+	s.generate = func(context.Context, lm.Input, lm.GenerateOptions) iter.Seq2[lm.Token, error] {
+		return func(yield func(lm.Token, error) bool) { yield(lm.Token{}, lm.ErrQueueFull) }
+	}
+	status, _, body := post(t, s.listen(t)+atComplete, `{"prompt": "a", "n": 2, "stream": true}`)
+	if _, _, _, code := failed(t, body); status != 429 || code != "queue_full" {
+		t.Errorf("%d %s", status, body)
+	}
+}
