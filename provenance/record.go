@@ -144,6 +144,27 @@ type Proof struct {
 	// something else from the op than from the original. The layer is then
 	// rewritten only if no other token was seen to depend on them.
 	PaddedDiffer bool `json:"padded_differ"`
+
+	// Exact says for which calls the mask and the positions were compared without sampling.
+	Exact Exact `json:"exact,omitzero"`
+}
+
+// Exact says for which calls what decides who sees whom was compared without sampling, beside the random inputs.
+// The zero value says that none was.
+type Exact struct {
+	// Width: the mask was compared in every call of up to so many tokens, cached and new ones, with every padding.
+	Width int64 `json:"width,omitzero"`
+
+	// Rows is in how many rows of a batch that was; each has a padding of its own.
+	Rows int64 `json:"rows,omitzero"`
+
+	// Tokens: what these calls show of the mask holds for up to so many tokens, by what the graph computes of its
+	// integers; 0 is any number.
+	Tokens int64 `json:"tokens,omitzero"`
+
+	// Calls is in how many calls of up to eight tokens the positions were compared by which query and key are
+	// rotated: all there are.
+	Calls int64 `json:"calls,omitzero"`
 }
 
 // Kept is one attention layer that is unchanged.

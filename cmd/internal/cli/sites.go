@@ -62,6 +62,9 @@ func Sites(w *Writer, report *rewrite.Report) {
 	if cases > 0 {
 		w.Line("Largest error against float64 over %d kinds of input: %.1e (the original's", cases, worst)
 		w.Line("own: %.1e).", original)
+		for _, line := range exact(report) {
+			w.Line("%s", Wrap(line, ""))
+		}
 		if frequencies > 0 {
 			w.Line("%s", Wrap(fmt.Sprintf("The op was compared with the original's frequencies of each call. Their relative error against the formula is up to %.1e, the op's up to %.1e.", originals, frequencies), ""))
 		}
@@ -75,6 +78,44 @@ func Sites(w *Writer, report *rewrite.Report) {
 			}
 		}
 	}
+}
+
+// exact says for which calls masks and positions were compared without sampling.
+func exact(report *rewrite.Report) (lines []string) {
+	var all provenance.Exact // what holds for every layer, and the most rows and calls of one
+	beyond := false          // some masks are known for short calls alone
+	for _, s := range report.Sites {
+		if s.Proof == nil {
+			continue
+		}
+		e := s.Proof.Exact
+		if all.Calls = max(all.Calls, e.Calls); e.Rows == 0 {
+			continue
+		}
+		if all.Width == 0 || e.Width < all.Width {
+			all.Width = e.Width
+		}
+		if e.Tokens > 0 && (all.Tokens == 0 || e.Tokens < all.Tokens) {
+			all.Tokens = e.Tokens
+		}
+		all.Rows, beyond = max(all.Rows, e.Rows), beyond || e.Tokens == e.Width
+	}
+	if all.Rows > 0 {
+		text := fmt.Sprintf("The mask is the same in every call of up to %d tokens, with every padding (%d rows)", all.Width, all.Rows)
+		switch {
+		case beyond:
+			text += "; of longer calls a sample was compared."
+		case all.Tokens > 0:
+			text += fmt.Sprintf(". By what the graph computes, this holds for up to %d tokens.", all.Tokens)
+		default:
+			text += ". By what the graph computes, this holds for any number of tokens."
+		}
+		lines = append(lines, text)
+	}
+	if all.Calls > 0 {
+		lines = append(lines, fmt.Sprintf("Positions are the same in all %d calls of up to 8 tokens.", all.Calls))
+	}
+	return lines
 }
 
 // notAllRun says what was not tried because ONNX Runtime does not run the original so.

@@ -102,6 +102,11 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		return nil, placed{}, err
 	}
 	defer o.close()
+	whole := func(piece *eval.Loaded, position *rotation.Position, components int64) *rotation.Rotator {
+		r := rotatorOf(piece, b, out, from, to)
+		r.Position, r.Components = position, components
+		return r
+	}
 	rotator := func(piece *eval.Loaded, position *rotation.Position, components int64) *rotation.Rotator {
 		r := rotatorOf(o.whole, b, out, from, to)
 		r.Loaded, r.Tables, r.Places, r.Position, r.Components = piece, o.tables, o.places, position, components
@@ -126,6 +131,10 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		m, err := rotator(o.fed, o.position, 0).Measure(ctx)
 		if err != nil {
 			return nil, placed{}, unlike(fmt.Errorf("by the positions that the graph computes (%q), %w", computed.Value, err))
+		}
+		small := func(piece *eval.Loaded) *rotation.Rotator { return whole(piece, o.position, 0) }
+		if err := o.smallCalls(ctx, ev, m, small); err != nil {
+			return nil, placed{}, unlike(err)
 		}
 		return m, placed{computed: computed}, nil
 	}
@@ -163,6 +172,10 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		}
 	}
 	if err != nil {
+		return nil, placed{}, unlike(err)
+	}
+	small := func(piece *eval.Loaded) *rotation.Rotator { return whole(piece, position, components) }
+	if err := o.smallCalls(ctx, ev, m, small); err != nil {
 		return nil, placed{}, unlike(err)
 	}
 	return m, placed{input: input}, nil

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
@@ -43,6 +44,7 @@ type Measured struct {
 	LengthTracked *fused.LengthTrackedCache // the inputs that count the cached tokens; nil where every row of past is a token
 	Turned        bool                      // query and key enter the site already rotated, in a way that was not measured (turned.go)
 	Slots         *Slots                    // how a cache of fixed size is written; nil where it grows
+	Exact         provenance.Exact          // for which calls mask and positions were compared without sampling
 	Rotated       *Rotated                  // of a rotation without its attention (site.Site.Alone); nil for others
 }
 
@@ -102,6 +104,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	}
 	a.Mask, a.Softcap, a.Sinks, out.Mask = scores.Mask, scores.Curve.Softcap, scores.Sinks, scores.padding
 	a.Distance = scores.Distance
+	out.Exact = scores.Exact
 	out.TokenLimit, out.Others, out.ScalarBias = scores.Tokens, scores.Others, scores.scalarBias
 	if out.Slots != nil {
 		out.Slots.Consecutive = out.Slots.Consecutive || scores.consecutive
@@ -182,7 +185,7 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 		return err
 	}
 	out.Position, out.Computed, out.QueryOrder, out.KeyOrder = position.input, position.computed, query.Order, key.Order
-	out.Static = ev.Table.Static
+	out.Static, out.Exact.Calls = ev.Table.Static, query.Calls+key.Calls
 	out.Unknown = math.Max(query.Unknown, key.Unknown)
 	if out.Attention.Encoding.ExactAngles {
 		out.Finer = key.Finer

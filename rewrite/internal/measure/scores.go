@@ -34,7 +34,7 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 	}
 	defer loaded.Session.Close()
 	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
-	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Biases: s.Biases, Extra: ly.Sinks}
+	sc := &score.Scorer{Loaded: loaded, Evaluator: ev, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Biases: s.Biases, Extra: ly.Sinks}
 	if padding != nil {
 		sc.Mask = padding.Name
 	}

@@ -111,6 +111,9 @@ func (r *Reader) about(ctx context.Context, c *Computed) error {
 			}
 		}
 	}
+	if err := r.smallTexts(ctx, &seen); err != nil {
+		return err
+	}
 	seen.shift = math.NaN()
 	for _, tokens := range []int64{9, 301, 2049, 4_097, 20_011, 65_537, dim.Longest + 1} { // of one text, where there is a cache
 		if !r.loaded.Table.Past {
@@ -135,6 +138,31 @@ func (r *Reader) about(ctx context.Context, c *Computed) error {
 		seen.Unlike = "they are not the index of each token plus one number for its row"
 	}
 	c.About = seen.About
+	return nil
+}
+
+// smallWidth is how many tokens the longest text has of which every call is looked at.
+const smallWidth = 8
+
+// smallTexts looks at every call of few tokens, with every number of padded tokens in front.
+func (r *Reader) smallTexts(ctx context.Context, seen *sightings) error {
+	for first := range int64(smallWidth) {
+		seen.shift = math.NaN() // one text, which grows
+		for total := first + 1; total <= smallWidth; total++ {
+			if !r.loaded.Table.Past {
+				seen.shift = math.NaN()
+			}
+			for length := int64(1); length <= total; length++ {
+				pt := dim.Point{B: 1, L: length, P: total - length}
+				if pt.P > 0 && !r.loaded.Table.Past || r.sized(pt) != pt {
+					continue
+				}
+				if err := r.look(ctx, seen, pt, first); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	return nil
 }
 

@@ -83,7 +83,7 @@ func Compare(ctx context.Context, ev *eval.Evaluator, s *site.Sized, measured *m
 		double:    &eval.Loaded{Session: doubleSession, Piece: definition, Table: ev.Table, Elem: onnx.Double},
 		op:        op,
 		rng:       rand.New(rand.NewPCG(7, 8)),
-		proof:     &Proof{},
+		proof:     &Proof{Exact: measured.Exact},
 		precision: piece.Precision(),
 		groups:    map[float64]trialErrors{},
 	}

@@ -112,7 +112,7 @@ func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) e
 	}
 	y, err := r.apply(ctx, probes, positions)
 	if err != nil {
-		return err
+		return NotRun{err}
 	}
 	gain := e.EffectiveGain() * fit.Factor
 	type turn struct{ cos, sin, angleError float64 }

@@ -24,7 +24,7 @@ func (s *Scorer) ChooseRows(ctx context.Context, e *eval.Evaluator) (*Scorer, er
 		return nil, fmt.Errorf("it does not load row by row: %w", err)
 	}
 	rows := *s
-	rows.Loaded, rows.Out, rows.byRows = chosen, p.Outputs[0], true
+	rows.Loaded, rows.Out, rows.byRows, rows.all = chosen, p.Outputs[0], true, s.AllRows()
 	if err := rows.sameAs(ctx, s); err != nil {
 		chosen.Session.Close()
 		return nil, err

@@ -17,6 +17,7 @@ type Fit struct {
 	Sinks    []float64         // per head; nil without
 	Tokens   int64             // how many tokens the mask can be computed for: one that is kept as a table has an end
 	Others   []*onnx.ValueInfo // the integer inputs, other than the padding mask, that a bias reads
+	Exact    Exact             // what was compared without sampling
 
 	byDistance bool // a bias by distance is searched
 }

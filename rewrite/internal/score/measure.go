@@ -71,6 +71,9 @@ func (s *Scorer) fitWith(ctx context.Context, fit *Fit) (*Fit, error) {
 	if err := s.positive(fit); err != nil {
 		return nil, err
 	}
+	if fit.Exact, err = s.Exact(ctx, fit); err != nil {
+		return nil, err
+	}
 	if fit.Mask.Bias {
 		fit.Others = s.Others
 	}

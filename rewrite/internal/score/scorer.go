@@ -20,6 +20,7 @@ import (
 // A Scorer is not changed once it is made.
 type Scorer struct {
 	Loaded    *eval.Loaded
+	Evaluator *eval.Evaluator   // loads copies of the piece; nil where a mask is not measured
 	In        string            // the scores
 	Out       string            // the softmax's input
 	Fed       dim.Grid          // of the scores
@@ -29,6 +30,7 @@ type Scorer struct {
 	Biases    []site.Bias       // hidden states that are added to the scores
 	byRows    bool              // the piece computes the rows that it is asked for
 	whole     bool              // the piece computes all rows
+	all       *Scorer           // of a piece by rows: that which computes all; nil for others
 	longest   int64             // how many keys there can be before a query
 	overflows bool              // with more, biases would exceed what hides keys
 	Extra     int64             // columns behind the keys: 1 where each head has a sink

@@ -1,0 +1,89 @@
+package measure
+
+import (
+	"context"
+
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
+)
+
+// Parts are what small calls are compared with.
+type Parts struct {
+	Fit        *score.Fit
+	Query, Key *rotation.Matrix
+}
+
+// MeasureParts measures the scores and rotations of a site.
+func MeasureParts(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (p Parts, err error) {
+	ly, err := s.Layouts(ev.Table)
+	if err != nil {
+		return p, err
+	}
+	fit, err := measureScores(ctx, ev, s, ly)
+	if err != nil {
+		return p, err
+	}
+	p.Fit = fit.Fit
+	if p.Query, _, err = branchRotation(ctx, ev, s.Query, s.ScoresMatMul, "query", s.Query.Operand, ly.Query, ly.QueryOperand, fit.padding); err != nil {
+		return p, err
+	}
+	p.Key, _, err = branchRotation(ctx, ev, s.Key, s.ScoresMatMul, "key", s.Key.Cached(), ly.Key, ly.KeyCached, fit.padding)
+	return p, err
+}
+
+// CompareSmallCalls compares a site with what was measured of another one, in small calls and in nothing else.
+func CompareSmallCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, p Parts) error {
+	ly, err := s.Layouts(ev.Table)
+	if err != nil {
+		return err
+	}
+	loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, s.ScoresFrom())
+	if refusal != nil {
+		return refusal
+	}
+	defer loaded.Session.Close()
+	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
+	sc := &score.Scorer{Loaded: loaded, Evaluator: ev, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Extra: ly.Sinks}
+	if padding != nil {
+		sc.Mask = padding.Name
+	}
+	if !ev.Table.Past {
+		sc = sc.AllRows()
+	}
+	fit := *p.Fit
+	if _, err := sc.Exact(ctx, &fit); err != nil {
+		return err
+	}
+	for _, b := range []struct {
+		branch site.Branch
+		out    string
+		m      *rotation.Matrix
+	}{{s.Query, s.Query.Operand, p.Query}, {s.Key, s.Key.Cached(), p.Key}} {
+		o, err := openBranch(ctx, ev, b.branch, s.ScoresMatMul, "branch", b.out, nil)
+		if err != nil {
+			return err
+		}
+		from, to := ly.Query, ly.QueryOperand
+		if b.out == s.Key.Cached() {
+			from, to = ly.Key, ly.KeyCached
+		}
+		input, components, err := positionInput(ev, s.ScoresMatMul, "branch", o.whole.Piece.Inputs)
+		if err == nil {
+			m := *b.m
+			err = o.smallCalls(ctx, ev, &m, func(piece *eval.Loaded) *rotation.Rotator {
+				r := rotatorOf(piece, b.branch, b.out, from, to)
+				if r.Components = components; input != nil {
+					r.Position = ofInput(ev, input)
+				}
+				return r
+			})
+		}
+		o.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
