@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// Variables of the environment: how many inputs each target draws in place of its own number, and
-// which ones (0 and the same inputs in every run where it is not set).
+// Variables of the environment: how many times as many inputs as by itself a target draws, and which
+// ones (0 and the same inputs in every run where it is not set).
 const (
-	inputsVariable = "ROPE_FUZZ_INPUTS"
-	seedVariable   = "ROPE_FUZZ_SEED"
+	timesVariable = "ROPE_FUZZ_TIMES"
+	seedVariable  = "ROPE_FUZZ_SEED"
 )
 
 // Check tries an input and reports whether it was read. An input that is refused is no failure.
@@ -36,8 +36,7 @@ func Run(f *testing.F, seeds []string, inputs int, check Check) {
 		f.Add([]byte(seed))
 	}
 	if named := flag.Lookup("test.fuzz"); named == nil || named.Value.String() == "" {
-		inputs = number(f, inputsVariable, inputs)
-		try(f, newDrawer(seeds, number(f, seedVariable, 0)), inputs, check)
+		try(f, newDrawer(seeds, number(f, seedVariable, 0)), inputs*number(f, timesVariable, 1), check)
 	}
 	f.Fuzz(func(t *testing.T, input []byte) { check(t, input) })
 }

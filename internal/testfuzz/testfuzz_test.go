@@ -35,7 +35,7 @@ func TestFailuresAreKept(t *testing.T) {
 			t.Fatalf("%s: %v, kept %q:\n%s", how, err, kept, out)
 		}
 		command = exec.Command(os.Args[0], "-test.run=^FuzzAsked/"+filepath.Base(kept[0])+"$")
-		command.Dir, command.Env = filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(kept[0])))), append(os.Environ(), asked+"="+how, inputsVariable+"=0")
+		command.Dir, command.Env = filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(kept[0])))), append(os.Environ(), asked+"="+how, timesVariable+"=0")
 		if out, err := command.CombinedOutput(); err == nil || !strings.Contains(string(out), "no key") {
 			t.Errorf("%s: what was kept does not fail again (%v):\n%s", how, err, out)
 		}
