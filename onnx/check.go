@@ -1,6 +1,9 @@
 package onnx
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // CheckValues returns an error about the first value that a node reads or a
 // graph gives and that nothing makes: no node, input or initializer of its
@@ -134,4 +137,12 @@ func checkGiven(outputs []string, own map[string]bool) error {
 }
 
 // place names a node in an error by its place in the list that it stands in.
-func (n *Node) place(i int) string { return fmt.Sprintf("node %d (%s %q)", i, n.OpType, n.Name) }
+func (n *Node) place(i int) string { return fmt.Sprintf("node %d (%s %q)", i, plain(n.OpType), n.Name) }
+
+// plain is a word of a file as errors have it: with quotes if it could be taken for something else.
+func plain(word string) string {
+	if quoted := strconv.Quote(word); word == "" || quoted[1:len(quoted)-1] != word {
+		return quoted
+	}
+	return word
+}

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -60,7 +59,10 @@ func (t *SparseTensor) read(r *reader) error {
 	if len(t.Dims) > maxRank {
 		return fmt.Errorf("a sparse tensor has %d dimensions; at most %d are read", len(t.Dims), maxRank)
 	}
-	return errors.Join(r.openTensor(t.Values), r.openTensor(t.Indices))
+	if err := r.openTensor(t.Values); err != nil {
+		return err
+	}
+	return r.openTensor(t.Indices)
 }
 
 func (r *reader) openTensor(t *Tensor) error {

@@ -1,10 +1,6 @@
 package onnx
 
-import (
-	"errors"
-
-	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
-)
+import "github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 
 // Training holds the graphs of a model that can be trained further.
 type Training struct {
@@ -41,7 +37,10 @@ func (t *Training) read(r *reader) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.openGraph(t.Initialization), r.openGraph(t.Algorithm))
+	if err := r.openGraph(t.Initialization); err != nil {
+		return err
+	}
+	return r.openGraph(t.Algorithm)
 }
 
 func (r *reader) openGraph(g *Graph) error {

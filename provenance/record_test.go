@@ -77,34 +77,3 @@ func unset(v reflect.Value, path string) (names []string) {
 	}
 	return names
 }
-
-// FuzzRead reads damaged records: it refuses them, or reads what it can write again.
-func FuzzRead(f *testing.F) {
-	m := onnx.New()
-	if err := provenance.Write(m, full()); err != nil {
-		f.Fatal(err)
-	}
-	for _, text := range m.Metadata() {
-		f.Add(text)
-	}
-	f.Add("")
-	f.Add(`{"version":1}`)
-	f.Add(`{"version":1,"sites":[{"layers":[0],"nodes":["a"],"original":{"heads":1,"kv_heads":1,"head_size":2,"encoding":{"inv_freq":[1],"layout":"spiral"},"mask":{},"cache":"rotated"}}]}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		m := onnx.New()
-		m.SetMetadata(provenance.Key, text)
-		r, err := provenance.Read(m)
-		if err != nil {
-			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("the error has several lines: %v", err)
-			}
-			return
-		}
-		if err := provenance.Write(m, r); err != nil {
-			t.Fatalf("it is read and cannot be written: %v", err)
-		}
-		if _, err := provenance.Read(m); err != nil {
-			t.Fatalf("it is written and cannot be read: %v", err)
-		}
-	})
-}

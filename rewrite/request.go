@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/onnx/opset"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/backend"
@@ -67,7 +68,7 @@ func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, e
 // and a model that cannot run would be called "verified equal". Where weights may be
 // missing, it warns of the first missing one.
 func (r *request) loadable() error {
-	if err := r.model.CheckValues(); err != nil {
+	if err := cmp.Or(r.model.CheckValues(), opset.CheckCounts(r.model)); err != nil {
 		return fmt.Errorf("%w; no runtime loads this model, so export it again", err)
 	}
 	for err := range r.model.UnreadableData() {

@@ -93,6 +93,9 @@ func ParseCacheScales(data []byte) (map[int]CacheScales, error) {
 		if l.Layer == nil {
 			return nil, fmt.Errorf("entry %d has no layer; expected its number, counted from 0", i+1)
 		}
+		if *l.Layer < 0 {
+			return nil, fmt.Errorf("entry %d has the layer %d; layers are counted from 0", i+1, *l.Layer)
+		}
 		if _, twice := scales[*l.Layer]; twice {
 			return nil, fmt.Errorf("layer %d is given twice", *l.Layer)
 		}

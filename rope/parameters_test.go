@@ -1,7 +1,6 @@
 package rope_test
 
 import (
-	"reflect"
 	"strings"
 	"testing"
 
@@ -136,24 +135,4 @@ func TestParseRopeParametersErrors(t *testing.T) {
 			t.Errorf("%s: error %q lacks %q", c.json, err, c.want)
 		}
 	}
-}
-
-func FuzzParseRopeParameters(f *testing.F) {
-	for _, c := range hfCases(f)[:60] {
-		f.Add([]byte(c.RopeParameters))
-	}
-	f.Add([]byte(`{"type":"yarn","factor":null,"x":[1,{"a":2}]}`))
-	f.Add([]byte(`{"text_config":{"rope_scaling":{"type":"longrope"},"max_position_embeddings":0,"original_max_position_embeddings":1}}`))
-	f.Add([]byte(`{"text_config":{"text_config":{"rope_theta":7}}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := rope.ParseRopeParameters(data)
-		if err != nil {
-			return
-		}
-		again, err := rope.ParseSpec(rope.ScalingAxis, s.String())
-		if err != nil || !reflect.DeepEqual(again, s) {
-			t.Fatalf("%s: canonical %q comes back as %v, %v", data, s, again, err)
-		}
-		checkApplied(t, s)
-	})
 }

@@ -36,6 +36,9 @@ type Context struct {
 // values are dropped, and the case of names, keys and words does not matter.
 // Numbers of tokens may be written as ParseTokens reads them.
 func ParseSpec(axis Axis, text string) (Spec, error) {
+	if text = strings.TrimSpace(text); strings.ContainsAny(text, "\n\r") {
+		return Spec{}, fmt.Errorf("%v: %.60q has a line end; write the method with its keys on one line", axis, text)
+	}
 	name, list, colon := strings.Cut(text, ":")
 	name = strings.TrimSpace(name)
 	if err := misshapen(axis, text); err != nil {

@@ -6,7 +6,7 @@ import "math"
 func (c Config) Layers() int { return c.keys.layers() }
 
 func (k keys) layers() int {
-	const most = 1 << 16 // more is no model
+	const most = 1000 // more is no model
 	return int(min(k.number(layerCounts...).Value, most))
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -90,7 +91,7 @@ func parse(data []byte) (Config, error) {
 		return Config{}, err
 	}
 	if one, list := 0.0, []float64(nil); len(file.Theta) > 0 && json.Unmarshal(file.Theta, &one) != nil && json.Unmarshal(file.Theta, &list) != nil {
-		return Config{}, fmt.Errorf("rope_theta is %.60s, expected a number", file.Theta)
+		return Config{}, fmt.Errorf("rope_theta is %.60s, expected a number", strings.Join(strings.Fields(string(file.Theta)), " "))
 	}
 	k, err := readKeys(data)
 	if err != nil {

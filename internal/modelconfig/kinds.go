@@ -82,23 +82,32 @@ func (c Config) AttentionTypes(count int) (types []string) {
 // of them. Where the file has another count, it is known only as far as the file says the same of all
 // layers: said is what it says of one, nil where that layer does not matter.
 func (c Config) LayerOf(place, count int, said func(layer int) any) (n int, known bool) {
+	return c.layersOf(count, said)(place)
+}
+
+// layersOf is LayerOf for all places. It asks what the file says of its layers once: they may be many.
+func (c Config) layersOf(count int, said func(layer int) any) func(place int) (n int, known bool) {
 	if c.Layers() == 0 {
-		return place, true
+		return func(place int) (int, bool) { return place, true }
 	}
 	numbers := c.attention()
 	if len(numbers) == count {
-		return numbers[place], true
+		return func(place int) (int, bool) { return numbers[place], true }
 	}
-	first := -1
+	first, same := -1, true
+	var saidFirst any
 	for _, i := range numbers {
 		what := said(i)
 		switch {
 		case what == nil:
 		case first < 0:
-			first = i
-		case !reflect.DeepEqual(what, said(first)):
-			return first, false
+			first, saidFirst = i, what
+		default:
+			same = reflect.DeepEqual(what, saidFirst)
+		}
+		if !same {
+			break
 		}
 	}
-	return max(first, 0), first >= 0
+	return func(int) (int, bool) { return max(first, 0), first >= 0 && same }
 }

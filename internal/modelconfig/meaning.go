@@ -83,8 +83,9 @@ func (t *Text) window(under string, now Meaning) (warnings []string, err error) 
 		}
 	}
 	told := Parse("", tried.Bytes())
+	of := told.layersOf(len(now.Layers), func(n int) any { return told.Window(n) })
 	for i, l := range now.Layers {
-		n, known := told.LayerOf(i, len(now.Layers), func(n int) any { return told.Window(n) })
+		n, known := of(i)
 		if w := told.Window(n); l.Window >= 0 && (!known || w.Key == "" || w.Unread != "" || w.Value != l.Window) {
 			return []string{fmt.Sprintf("it cannot describe which layers now have a window of %d tokens, so it does not mention it", widths[0])}, nil
 		}

@@ -38,10 +38,13 @@ func (c Config) why() error {
 	return c.Unread
 }
 
-// rotation is what the file says of a layer of the graph.
-func (c Config) rotation(place, count int) (Rotation, bool) {
-	n, known := c.LayerOf(place, count, func(i int) any { r := c.Rotation(i); r.Unread = nil; return r })
-	return c.Rotation(n), known
+// rotations is what the file says of the layers of a graph that has so many, by their place.
+func (c Config) rotations(count int) func(place int) (Rotation, bool) {
+	of := c.layersOf(count, func(i int) any { r := c.Rotation(i); r.Unread = nil; return r })
+	return func(place int) (Rotation, bool) {
+		n, known := of(place)
+		return c.Rotation(n), known
+	}
 }
 
 // scale writes scalings as transformers reads them: in rope_parameters from its version 5 on,
@@ -119,8 +122,9 @@ type group struct {
 func (c Config) groups(now Meaning) (list []group) {
 	parameters := c.keys.object("rope_parameters")
 	types := map[string][]int{}
+	of := c.layersOf(len(now.Layers), func(n int) any { return c.layerType(n) })
 	for i, l := range now.Layers {
-		if n, known := c.LayerOf(i, len(now.Layers), func(n int) any { return c.layerType(n) }); known && l.Turns {
+		if n, known := of(i); known && l.Turns {
 			types[c.layerType(n)] = append(types[c.layerType(n)], i)
 		}
 	}
@@ -305,12 +309,13 @@ func (c Config) untrue(was Config, now Meaning) string {
 	if c.Unread != nil {
 		return fmt.Sprintf("with the new values it could not be read (%v), so its rotation is unchanged", c.why())
 	}
+	said, saidBefore := c.rotations(len(now.Layers)), was.rotations(len(now.Layers))
 	for i, l := range now.Layers {
 		if !l.Turns {
 			continue
 		}
-		before, knownBefore := was.rotation(i, len(now.Layers))
-		after, known := c.rotation(i, len(now.Layers))
+		before, knownBefore := saidBefore(i)
+		after, known := said(i)
 		switch {
 		case !known || !knownBefore:
 			if !reflect.DeepEqual(c.keys, was.keys) {

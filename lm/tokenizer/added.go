@@ -40,6 +40,11 @@ const maxToken = 1024
 func newAdded(tokens []addedToken, v *vocabulary, n normalizer) (*added, error) {
 	a := &added{ids: map[string]int64{}, tokens: map[int64]addedToken{}, decoded: map[int64]string{}, special: map[string]bool{}}
 	next := int64(v.size)
+	all := 0
+	for _, t := range tokens {
+		all += len(t.Content)
+	}
+	w := newWork(all)
 	for _, t := range tokens {
 		if t.Content == "" {
 			continue
@@ -63,9 +68,12 @@ func newAdded(tokens []addedToken, v *vocabulary, n normalizer) (*added, error) 
 			a.special[t.Content] = true
 		}
 		if t.Normalized && n != nil {
-			p, err := n.normalize(newPiece(t.Content))
+			p, err := n.normalize(newPiece(t.Content), w)
 			if err != nil {
 				return nil, err
+			}
+			if len(p.text) > maxToken {
+				return nil, fmt.Errorf("its added token %.40q has more than %d bytes when normalized", t.Content, maxToken)
 			}
 			a.decoded[id] = p.text
 		}

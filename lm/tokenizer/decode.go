@@ -30,7 +30,7 @@ type decoderFunc func(next stage, how running) stage
 
 func (f decoderFunc) begin(next stage, how running) stage { return f(next, how) }
 
-func readDecoder(part json.RawMessage, depth int) ([]decoder, error) {
+func readDecoder(part json.RawMessage, at nesting) ([]decoder, error) {
 	return readPart("decoder", part, map[string]reader[[]decoder]{
 		"ByteLevel":    readByteLevelDecoder,
 		"ByteFallback": plainDecoder(func(next stage, _ running) stage { return &byteFallback{next: next} }),
@@ -42,10 +42,10 @@ func readDecoder(part json.RawMessage, depth int) ([]decoder, error) {
 		"Strip":        readStripDecoder,
 		"WordPiece":    readWordPieceDecoder,
 		"Sequence":     readDecoders,
-	}, depth)
+	}, at)
 }
 
-func readDecoders(b json.RawMessage, depth int) ([]decoder, error) {
+func readDecoders(b json.RawMessage, at nesting) ([]decoder, error) {
 	var f struct {
 		named
 		Decoders []json.RawMessage `json:"decoders"`
@@ -53,7 +53,7 @@ func readDecoders(b json.RawMessage, depth int) ([]decoder, error) {
 	if err := strict(b, &f); err != nil {
 		return nil, err
 	}
-	lists, err := readAll(f.Decoders, depth, readDecoder)
+	lists, err := readAll(f.Decoders, at, readDecoder)
 	all := []decoder{}
 	for _, l := range lists {
 		all = append(all, l...)
@@ -62,7 +62,7 @@ func readDecoders(b json.RawMessage, depth int) ([]decoder, error) {
 }
 
 func plainDecoder(d decoderFunc) reader[[]decoder] {
-	return func(b json.RawMessage, _ int) ([]decoder, error) {
+	return func(b json.RawMessage, _ nesting) ([]decoder, error) {
 		var f named
 		return []decoder{d}, strict(b, &f)
 	}
@@ -183,7 +183,7 @@ func (s *byteFallback) close() {
 	s.next.close()
 }
 
-func readByteLevelDecoder(b json.RawMessage, _ int) ([]decoder, error) {
+func readByteLevelDecoder(b json.RawMessage, _ nesting) ([]decoder, error) {
 	var f struct {
 		named
 		AddPrefixSpace bool `json:"add_prefix_space"`
@@ -229,7 +229,7 @@ func (s *byteDecoder) close() {
 	s.next.close()
 }
 
-func readMetaspaceDecoder(b json.RawMessage, _ int) ([]decoder, error) {
+func readMetaspaceDecoder(b json.RawMessage, _ nesting) ([]decoder, error) {
 	m, err := readMetaspaceFile(b)
 	return []decoder{decoderFunc(func(next stage, _ running) stage { return &blanks{next: next, of: m} })}, err
 }

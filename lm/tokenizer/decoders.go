@@ -5,19 +5,30 @@ import (
 	"strings"
 )
 
-func readReplaceDecoder(b json.RawMessage, _ int) ([]decoder, error) {
+func readReplaceDecoder(b json.RawMessage, at nesting) ([]decoder, error) {
 	r, err := readReplacer(b)
+	if err != nil {
+		return nil, err
+	}
+	growth := float64(1 + len(r.content)) // an expression can match at every place
+	if r.pattern.re == nil {
+		growth = float64(len(r.content)) / float64(len(r.pattern.literal))
+	}
 	return []decoder{decoderFunc(func(next stage, _ running) stage {
 		if r.pattern.re == nil {
 			return &literalReplacer{next: next, of: r}
 		}
+		w := newWork(0) // of the text; tokens behind what takes too long stay as they are
 		return &tokenwise{next: next, rewrite: func(_ int, token string) (string, bool) {
-			if spans, err := r.pattern.find(token); err == nil {
+			if w.regex < 0 {
+				return token, true
+			}
+			if spans, err := r.pattern.find(token, w); err == nil {
 				token = r.join(token, spans)
 			}
 			return token, true
 		}}
-	})}, err
+	})}, at.grow(growth)
 }
 
 // literalReplacer replaces a text that may come in parts.
@@ -54,7 +65,7 @@ func (s *literalReplacer) end() {
 
 func (s *literalReplacer) close() { s.next.close() }
 
-func readStripDecoder(b json.RawMessage, _ int) ([]decoder, error) {
+func readStripDecoder(b json.RawMessage, _ nesting) ([]decoder, error) {
 	var f stripFile
 	err := strict(b, &f)
 	return []decoder{decoderFunc(func(next stage, _ running) stage { return &strip{next: next, of: f} })}, err
@@ -104,7 +115,7 @@ func (s *strip) end() {
 
 func (s *strip) close() { s.next.close() }
 
-func readWordPieceDecoder(b json.RawMessage, _ int) ([]decoder, error) {
+func readWordPieceDecoder(b json.RawMessage, _ nesting) ([]decoder, error) {
 	f := struct {
 		named
 		Prefix  string `json:"prefix"`
@@ -137,7 +148,7 @@ func cleanUp(text string) string {
 	return text
 }
 
-func readCTC(b json.RawMessage, _ int) ([]decoder, error) {
+func readCTC(b json.RawMessage, _ nesting) ([]decoder, error) {
 	f := struct {
 		named
 		Pad       string `json:"pad_token"`
@@ -167,7 +178,7 @@ func replaceAll(text, old, by string) string {
 	return strings.ReplaceAll(text, old, by)
 }
 
-func readBPEDecoder(b json.RawMessage, _ int) ([]decoder, error) {
+func readBPEDecoder(b json.RawMessage, _ nesting) ([]decoder, error) {
 	f := struct {
 		named
 		Suffix string `json:"suffix"`

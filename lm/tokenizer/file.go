@@ -71,13 +71,16 @@ func typeOf(part json.RawMessage) (string, error) {
 const maxDepth = 16
 
 // reader builds a part of one type from its JSON.
-type reader[T any] func(b json.RawMessage, depth int) (T, error)
+type reader[T any] func(b json.RawMessage, at nesting) (T, error)
 
 // readPart finds who knows a part's type and has it built.
-func readPart[T any](what string, part json.RawMessage, known map[string]reader[T], depth int) (T, error) {
+func readPart[T any](what string, part json.RawMessage, known map[string]reader[T], at nesting) (T, error) {
 	var none T
-	if depth > maxDepth {
+	if at.depth > maxDepth {
 		return none, fmt.Errorf("its %ss are nested more than %d deep", what, maxDepth)
+	}
+	if at.all.parts++; at.all.parts > maxParts {
+		return none, fmt.Errorf("it has more than %d %ss", maxParts, what)
 	}
 	name, err := typeOf(part)
 	if err != nil {
@@ -87,7 +90,7 @@ func readPart[T any](what string, part json.RawMessage, known map[string]reader[
 	if !ok {
 		return none, fmt.Errorf("its %s %q is not known here", what, name)
 	}
-	built, err := read(part, depth)
+	built, err := read(part, at)
 	if err != nil {
 		return none, fmt.Errorf("%s %s: %w", what, name, err)
 	}
@@ -95,10 +98,10 @@ func readPart[T any](what string, part json.RawMessage, known map[string]reader[
 }
 
 // readAll builds the parts of a sequence.
-func readAll[T any](parts []json.RawMessage, depth int, read reader[T]) ([]T, error) {
+func readAll[T any](parts []json.RawMessage, at nesting, read reader[T]) ([]T, error) {
 	var all []T
 	for _, p := range parts {
-		built, err := read(p, depth+1)
+		built, err := read(p, at.inner())
 		if err != nil {
 			return nil, err
 		}

@@ -1,47 +1,59 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/testfuzz"
 )
 
-// Whatever a file says, it is read or refused, and what is read encodes and
-// decodes without a panic and in time.
+// FuzzParse: a file, and behind a zero byte a text. Whatever the file says, it is read or refused in one
+// line. What is read gives the same ids each time, and decodes them to the same valid text at once and id by id.
 func FuzzParse(f *testing.F) {
+	var seeds []string
 	for _, p := range parts(f) {
 		for name, part := range map[string]json.RawMessage{"normalizer": p.Normalizer, "pre_tokenizer": p.PreTokenizer, "decoder": p.Decoder} {
 			if part != nil {
-				f.Add([]byte(with(`"`+name+`":`+string(part))), "Hello, wörld <s> 12!")
+				seeds = append(seeds, with(`"`+name+`":`+string(part))+"\x00Hello, wörld <s> 12!")
 			}
 		}
 	}
+	slices.Sort(seeds) // maps have no order
 	for _, file := range tiny {
-		f.Add([]byte(file), "a b ab <t>")
+		seeds = append(seeds, file+"\x00a b ab <t>")
 	}
-	f.Fuzz(func(t *testing.T, file []byte, text string) {
+	testfuzz.Run(f, seeds, 2000, func(t testing.TB, input []byte) bool {
+		file, rest, _ := bytes.Cut(input, []byte{0})
+		text := string(rest)
 		if len(file) > 1<<14 || len(text) > 1<<12 {
-			return
+			return false
 		}
 		start := time.Now()
 		tok, err := Parse(file)
 		if err != nil {
-			return
+			oneLine(t, err)
+			return false
 		}
 		ids, err := tok.EncodeWithSpecial(text)
 		if err != nil {
-			return
+			oneLine(t, err)
+			return false
 		}
-		_ = tok.Decode(ids, true)
-		stream := tok.Stream(false)
-		for _, id := range ids {
-			stream.Add(id)
+		if again, err := tok.EncodeWithSpecial(text); err != nil || !slices.Equal(again, ids) {
+			t.Errorf("%v and then %v, %v", ids, again, err)
 		}
-		stream.Flush()
-		if spent := time.Since(start); spent > 2*maxRegexTime {
+		if whole := decoded(t, tok, ids, true); !utf8.ValidString(whole) {
+			t.Errorf("%q is not valid", whole)
+		}
+		if spent := time.Since(start); spent > 4*maxRegexTime {
 			t.Errorf("took %v", spent)
 		}
+		return true
 	})
 }
 
@@ -51,10 +63,8 @@ func FuzzText(f *testing.F) {
 	for _, kind := range []string{"gpt2", "o200k", "llama2", "mistral", "clip", "words", "t5", "albert", "bert-uncased"} {
 		all = append(all, open(f, kind))
 	}
-	for _, text := range awkward(f)[:150] {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
+	testfuzz.Run(f, awkward(f)[:150], 100, func(t testing.TB, input []byte) bool {
+		text := string(input)
 		for _, tok := range all {
 			ids, err := tok.EncodeWithSpecial(text)
 			if err != nil {
@@ -67,30 +77,51 @@ func FuzzText(f *testing.F) {
 				t.Errorf("%q is not valid", whole)
 			}
 		}
+		return true
 	})
 }
 
-// Any regular expression is translated to one that compiles, or refused.
+// FuzzRegex: an expression, and behind a zero byte a text. The expression is translated to one that
+// compiles, or refused. It cuts the text into parts that are the text.
 func FuzzRegex(f *testing.F) {
+	var seeds []string
 	for _, source := range []string{gpt2Pattern, `[^\W\d&&[a-z]]{2,}?|(?i:x)\b`, `[[:alpha:]\p{^Han}]++(?<n>a)(?m).`, `^\x{41}$|\u4f60{,3}`} {
-		f.Add(source, "Hello, wörld 12!")
+		seeds = append(seeds, source+"\x00Hello, wörld 12!")
 	}
-	f.Fuzz(func(t *testing.T, source, text string) {
-		if len(source) > 60 || len(text) > 60 || !utf8.ValidString(source) {
-			return
+	testfuzz.Run(f, seeds, 1000, func(t testing.TB, input []byte) bool {
+		source, text, _ := strings.Cut(string(input), "\x00")
+		if len(source) > 200 || len(text) > 60 || !utf8.ValidString(source) {
+			return false
 		}
 		p, err := newRegex(source)
 		if err != nil {
-			return
+			oneLine(t, err)
+			return false
 		}
 		p.re.MatchTimeout = time.Second
 		at := 0
-		spans, _ := p.find(validUTF8(text))
+		text = validUTF8(text)
+		spans, err := p.find(text, newWork(len(text)))
+		if err != nil {
+			oneLine(t, err)
+			return false
+		}
 		for _, s := range spans {
 			if s.start != at || s.end < s.start {
 				t.Fatalf("%q on %q: %v", source, text, spans)
 			}
 			at = s.end
 		}
+		if at != len(text) {
+			t.Fatalf("%q on %q ends at %d", source, text, at)
+		}
+		return true
 	})
+}
+
+func oneLine(t testing.TB, err error) {
+	t.Helper()
+	if text := err.Error(); text == "" || strings.Contains(text, "\n") {
+		t.Errorf("the error is not one line: %q", text)
+	}
 }

@@ -186,7 +186,7 @@ func TestGoldens(t *testing.T) {
 }
 
 // decoded decodes whole and id by id, which is to be the same.
-func decoded(t *testing.T, tok *Tokenizer, ids []int64, keepSpecial bool) string {
+func decoded(t testing.TB, tok *Tokenizer, ids []int64, keepSpecial bool) string {
 	t.Helper()
 	whole := tok.Decode(ids, keepSpecial)
 	stream := tok.Stream(keepSpecial)
@@ -252,12 +252,12 @@ func TestParts(t *testing.T) {
 }
 
 func normalizeAll(t *testing.T, part json.RawMessage, texts []string) (got []any) {
-	n, err := readNormalizer(part, 0)
+	n, err := readNormalizer(part, outermost())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range texts {
-		p, err := n.normalize(newPiece(text))
+		p, err := n.normalize(newPiece(text), newWork(len(text)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,14 +267,14 @@ func normalizeAll(t *testing.T, part json.RawMessage, texts []string) (got []any
 }
 
 func splitAll(t *testing.T, part json.RawMessage, texts []string) (got []any) {
-	pre, err := readPreTokenizer(part, 0)
+	pre, err := readPreTokenizer(part, outermost())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range texts {
 		var pieces []piece
 		if text != "" {
-			if pieces, err = pre.split(nil, newPiece(text)); err != nil {
+			if pieces, err = pre.split(nil, newPiece(text), newWork(len(text))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -288,7 +288,7 @@ func splitAll(t *testing.T, part json.RawMessage, texts []string) (got []any) {
 }
 
 func decodeAll(t *testing.T, part json.RawMessage) (from []string, got []any) {
-	decoders, err := readDecoder(part, 0)
+	decoders, err := readDecoder(part, outermost())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (t *Tokenizer) stayedText(text string, part section, guarded []Span, ids []
 		p := newPiece(masked(text, part, guarded))
 		var err error
 		if t.normalizer != nil {
-			if p, err = t.normalizer.normalize(p); err != nil {
+			if p, err = t.normalizer.normalize(p, newWork(len(text))); err != nil {
 				return err
 			}
 		}

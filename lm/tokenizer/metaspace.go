@@ -44,7 +44,7 @@ func readMetaspaceFile(b json.RawMessage) (metaspace, error) {
 	return m, nil
 }
 
-func readMetaspace(b json.RawMessage, _ int) (preTokenizer, error) {
+func readMetaspace(b json.RawMessage, _ nesting) (preTokenizer, error) {
 	m, err := readMetaspaceFile(b)
 	return splitFunc(m.split), err
 }

@@ -16,6 +16,7 @@ type model interface {
 
 // scratch is what encoding one text needs again for every piece of it.
 type scratch struct {
+	work    *work
 	words   map[string][]int64  // pieces that have been encoded already
 	avoid   func(id int64) bool // tokens that must not be taken where there is a choice; may be nil
 	symbols []symbol

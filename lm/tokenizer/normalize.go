@@ -42,15 +42,15 @@ func (p piece) prepend(text string) piece {
 
 // normalizer rewrites a text before it is cut up.
 type normalizer interface {
-	normalize(p piece) (piece, error)
+	normalize(p piece, w *work) (piece, error)
 }
 
 // normalizerFunc is a normalizer that cannot fail.
 type normalizerFunc func(p piece) piece
 
-func (f normalizerFunc) normalize(p piece) (piece, error) { return f(p), nil }
+func (f normalizerFunc) normalize(p piece, _ *work) (piece, error) { return f(p), nil }
 
-func readNormalizer(part json.RawMessage, depth int) (normalizer, error) {
+func readNormalizer(part json.RawMessage, at nesting) (normalizer, error) {
 	return readPart("normalizer", part, map[string]reader[normalizer]{
 		"NFC":            plainNormalizer(textFunc(nfc)),
 		"NFD":            plainNormalizer(textFunc(nfd)),
@@ -66,12 +66,12 @@ func readNormalizer(part json.RawMessage, depth int) (normalizer, error) {
 		"BertNormalizer": readBertNormalizer,
 		"Precompiled":    readPrecompiled,
 		"Sequence":       readNormalizers,
-	}, depth)
+	}, at)
 }
 
 // plainNormalizer is one that has no options.
 func plainNormalizer(n normalizerFunc) reader[normalizer] {
-	return func(b json.RawMessage, _ int) (normalizer, error) {
+	return func(b json.RawMessage, _ nesting) (normalizer, error) {
 		var f named
 		return n, strict(b, &f)
 	}
@@ -96,7 +96,7 @@ func keep(wanted func(rune) bool) func(string) string {
 
 type normalizers []normalizer
 
-func readNormalizers(b json.RawMessage, depth int) (normalizer, error) {
+func readNormalizers(b json.RawMessage, at nesting) (normalizer, error) {
 	var f struct {
 		named
 		Normalizers []json.RawMessage `json:"normalizers"`
@@ -104,14 +104,17 @@ func readNormalizers(b json.RawMessage, depth int) (normalizer, error) {
 	if err := strict(b, &f); err != nil {
 		return nil, err
 	}
-	all, err := readAll(f.Normalizers, depth, readNormalizer)
+	all, err := readAll(f.Normalizers, at, readNormalizer)
 	return normalizers(all), err
 }
 
-func (all normalizers) normalize(p piece) (piece, error) {
+func (all normalizers) normalize(p piece, w *work) (piece, error) {
 	for _, n := range all {
 		var err error
-		if p, err = n.normalize(p); err != nil {
+		if p, err = n.normalize(p, w); err != nil {
+			return p, err
+		}
+		if err := w.fits(len(p.text)); err != nil {
 			return p, err
 		}
 	}
@@ -145,7 +148,7 @@ func nmt(text string) string {
 	}, text)
 }
 
-func readStrip(b json.RawMessage, _ int) (normalizer, error) {
+func readStrip(b json.RawMessage, _ nesting) (normalizer, error) {
 	var f struct {
 		named
 		Left  bool `json:"strip_left"`
@@ -165,7 +168,7 @@ func readStrip(b json.RawMessage, _ int) (normalizer, error) {
 	}), strict(b, &f)
 }
 
-func readPrepend(b json.RawMessage, _ int) (normalizer, error) {
+func readPrepend(b json.RawMessage, _ nesting) (normalizer, error) {
 	var f struct {
 		named
 		Prepend string `json:"prepend"`
@@ -184,7 +187,7 @@ type replacer struct {
 	content string
 }
 
-func readReplace(b json.RawMessage, _ int) (normalizer, error) { return readReplacer(b) }
+func readReplace(b json.RawMessage, _ nesting) (normalizer, error) { return readReplacer(b) }
 
 func readReplacer(b json.RawMessage) (*replacer, error) {
 	var f struct {
@@ -199,9 +202,18 @@ func readReplacer(b json.RawMessage) (*replacer, error) {
 	return &replacer{p, f.Content}, err
 }
 
-func (r *replacer) normalize(p piece) (piece, error) {
-	spans, err := r.pattern.find(p.text)
+func (r *replacer) normalize(p piece, w *work) (piece, error) {
+	spans, err := r.pattern.find(p.text, w)
 	if err != nil {
+		return p, err
+	}
+	size := len(p.text)
+	for _, s := range spans {
+		if s.match {
+			size += len(r.content) - (s.end - s.start)
+		}
+	}
+	if err := w.fits(size); err != nil {
 		return p, err
 	}
 	out := piece{text: r.join(p.text, spans)}
@@ -236,7 +248,7 @@ func (r *replacer) join(text string, spans []span) string {
 	return b.String()
 }
 
-func readBertNormalizer(b json.RawMessage, _ int) (normalizer, error) {
+func readBertNormalizer(b json.RawMessage, _ nesting) (normalizer, error) {
 	var f struct {
 		named
 		CleanText          bool  `json:"clean_text"`

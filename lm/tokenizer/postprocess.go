@@ -14,18 +14,18 @@ func (f frame) around(ids []int64) []int64 {
 	return append(append(out, ids...), f.after...)
 }
 
-func readPostProcessor(part json.RawMessage, depth int) (frame, error) {
+func readPostProcessor(part json.RawMessage, at nesting) (frame, error) {
 	return readPart("post-processor", part, map[string]reader[frame]{
 		"ByteLevel":          readNoFrame,
 		"BertProcessing":     readPairFrame,
 		"RobertaProcessing":  readPairFrame,
 		"TemplateProcessing": readTemplate,
 		"Sequence":           readFrames,
-	}, depth)
+	}, at)
 }
 
 // readNoFrame is for ByteLevel, which only changes places in the text.
-func readNoFrame(b json.RawMessage, _ int) (frame, error) {
+func readNoFrame(b json.RawMessage, _ nesting) (frame, error) {
 	var f struct {
 		named
 		AddPrefixSpace bool `json:"add_prefix_space"`
@@ -44,12 +44,12 @@ func (t *tokenID) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	if len(pair) != 2 {
-		return fmt.Errorf("%s is not a token with its id", b)
+		return fmt.Errorf("%.60q is not a token with its id", b)
 	}
 	return json.Unmarshal(pair[1], (*int64)(t))
 }
 
-func readPairFrame(b json.RawMessage, _ int) (frame, error) {
+func readPairFrame(b json.RawMessage, _ nesting) (frame, error) {
 	var f struct {
 		named
 		Sep            *tokenID `json:"sep"`
@@ -77,7 +77,7 @@ type templateName struct {
 	TypeID int64  `json:"type_id"`
 }
 
-func readTemplate(b json.RawMessage, _ int) (frame, error) {
+func readTemplate(b json.RawMessage, _ nesting) (frame, error) {
 	var f struct {
 		named
 		Single        []templatePiece `json:"single"`
@@ -117,7 +117,7 @@ func readTemplate(b json.RawMessage, _ int) (frame, error) {
 	return out, nil
 }
 
-func readFrames(b json.RawMessage, depth int) (frame, error) {
+func readFrames(b json.RawMessage, at nesting) (frame, error) {
 	var f struct {
 		named
 		Processors []json.RawMessage `json:"processors"`
@@ -125,7 +125,7 @@ func readFrames(b json.RawMessage, depth int) (frame, error) {
 	if err := strict(b, &f); err != nil {
 		return frame{}, err
 	}
-	all, err := readAll(f.Processors, depth, readPostProcessor)
+	all, err := readAll(f.Processors, at, readPostProcessor)
 	var out frame
 	for _, inner := range all {
 		out.before = append(append([]int64(nil), inner.before...), out.before...)

@@ -18,7 +18,7 @@ type charsmap struct {
 	replacements []byte
 }
 
-func readPrecompiled(b json.RawMessage, _ int) (normalizer, error) {
+func readPrecompiled(b json.RawMessage, _ nesting) (normalizer, error) {
 	var f struct {
 		named
 		Map []byte `json:"precompiled_charsmap"`
@@ -84,7 +84,7 @@ func (m *charsmap) replacement(at uint32) (string, bool) {
 
 // normalize looks up short clusters of letters (what a reader sees as one) as a
 // whole, and what is not found letter by letter.
-func (m *charsmap) normalize(p piece) (piece, error) {
+func (m *charsmap) normalize(p piece, w *work) (piece, error) {
 	var b strings.Builder
 	out := piece{}
 	put := func(text string) {
@@ -97,6 +97,9 @@ func (m *charsmap) normalize(p piece) (piece, error) {
 	for rest := p.text; rest != ""; {
 		var cluster string
 		cluster, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
+		if err := w.fits(b.Len()); err != nil {
+			return p, err
+		}
 		if len(cluster) < 6 {
 			if text, ok := m.lookup(cluster); ok {
 				put(text)

@@ -10,15 +10,15 @@ import (
 // preTokenizer cuts a text into pieces that the model sees one by one. It
 // appends the pieces of p to a list.
 type preTokenizer interface {
-	split(into []piece, p piece) ([]piece, error)
+	split(into []piece, p piece, w *work) ([]piece, error)
 }
 
 // splitFunc is a pre-tokenizer that cannot fail.
 type splitFunc func(into []piece, p piece) []piece
 
-func (f splitFunc) split(into []piece, p piece) ([]piece, error) { return f(into, p), nil }
+func (f splitFunc) split(into []piece, p piece, _ *work) ([]piece, error) { return f(into, p), nil }
 
-func readPreTokenizer(part json.RawMessage, depth int) (preTokenizer, error) {
+func readPreTokenizer(part json.RawMessage, at nesting) (preTokenizer, error) {
 	return readPart("pre-tokenizer", part, map[string]reader[preTokenizer]{
 		"BertPreTokenizer":   plainPreTokenizer(splitBert),
 		"Whitespace":         plainPreTokenizer(splitWords),
@@ -31,11 +31,11 @@ func readPreTokenizer(part json.RawMessage, depth int) (preTokenizer, error) {
 		"Punctuation":        readPunctuation,
 		"Split":              readSplit,
 		"Sequence":           readPreTokenizers,
-	}, depth)
+	}, at)
 }
 
 func plainPreTokenizer(p splitFunc) reader[preTokenizer] {
-	return func(b json.RawMessage, _ int) (preTokenizer, error) {
+	return func(b json.RawMessage, _ nesting) (preTokenizer, error) {
 		var f named
 		return p, strict(b, &f)
 	}
@@ -48,7 +48,7 @@ func splitAt(kind func(rune) bool, b behavior) splitFunc {
 
 type preTokenizers []preTokenizer
 
-func readPreTokenizers(b json.RawMessage, depth int) (preTokenizer, error) {
+func readPreTokenizers(b json.RawMessage, at nesting) (preTokenizer, error) {
 	var f struct {
 		named
 		PreTokenizers []json.RawMessage `json:"pretokenizers"`
@@ -56,19 +56,26 @@ func readPreTokenizers(b json.RawMessage, depth int) (preTokenizer, error) {
 	if err := strict(b, &f); err != nil {
 		return nil, err
 	}
-	all, err := readAll(f.PreTokenizers, depth, readPreTokenizer)
+	all, err := readAll(f.PreTokenizers, at, readPreTokenizer)
 	return preTokenizers(all), err
 }
 
-func (all preTokenizers) split(into []piece, p piece) ([]piece, error) {
+func (all preTokenizers) split(into []piece, p piece, w *work) ([]piece, error) {
 	pieces := []piece{p}
 	for _, pre := range all {
 		var next []piece
 		for _, p := range pieces {
 			var err error
-			if next, err = pre.split(next, p); err != nil {
+			if next, err = pre.split(next, p, w); err != nil {
 				return nil, err
 			}
+		}
+		bytes := 0
+		for _, p := range next {
+			bytes += len(p.text)
+		}
+		if err := w.fits(bytes); err != nil {
+			return nil, err
 		}
 		pieces = next
 	}
@@ -113,7 +120,7 @@ func splitWords(into []piece, p piece) []piece {
 // gpt2Pattern cuts a text into words before merging; Radford et al. 2019.
 const gpt2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-func readByteLevel(b json.RawMessage, _ int) (preTokenizer, error) {
+func readByteLevel(b json.RawMessage, _ nesting) (preTokenizer, error) {
 	f := struct {
 		named
 		AddPrefixSpace bool `json:"add_prefix_space"`
@@ -139,14 +146,14 @@ type byteLevel struct {
 	addPrefixSpace bool
 }
 
-func (b *byteLevel) split(into []piece, p piece) ([]piece, error) {
+func (b *byteLevel) split(into []piece, p piece, w *work) ([]piece, error) {
 	if b.addPrefixSpace && !strings.HasPrefix(p.text, " ") {
 		p = p.prepend(" ")
 	}
 	if b.words == nil {
 		return append(into, p.mapped(b.letters.write)), nil
 	}
-	spans, err := b.words.find(p.text)
+	spans, err := b.words.find(p.text, w)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +165,7 @@ func (b *byteLevel) split(into []piece, p piece) ([]piece, error) {
 	return into, nil
 }
 
-func readCharDelimiter(b json.RawMessage, _ int) (preTokenizer, error) {
+func readCharDelimiter(b json.RawMessage, _ nesting) (preTokenizer, error) {
 	var f struct {
 		named
 		Delimiter letter `json:"delimiter"`
@@ -167,7 +174,7 @@ func readCharDelimiter(b json.RawMessage, _ int) (preTokenizer, error) {
 	return splitAt(func(r rune) bool { return r == rune(f.Delimiter) }, removed), err
 }
 
-func readDigits(b json.RawMessage, _ int) (preTokenizer, error) {
+func readDigits(b json.RawMessage, _ nesting) (preTokenizer, error) {
 	var f struct {
 		named
 		Individual bool `json:"individual_digits"`
@@ -179,7 +186,7 @@ func readDigits(b json.RawMessage, _ int) (preTokenizer, error) {
 	return splitAt(isNumeric, contiguous), err
 }
 
-func readFixedLength(b json.RawMessage, _ int) (preTokenizer, error) {
+func readFixedLength(b json.RawMessage, _ nesting) (preTokenizer, error) {
 	f := struct {
 		named
 		Length int `json:"length"`
@@ -203,7 +210,7 @@ func readFixedLength(b json.RawMessage, _ int) (preTokenizer, error) {
 	}), nil
 }
 
-func readPunctuation(b json.RawMessage, _ int) (preTokenizer, error) {
+func readPunctuation(b json.RawMessage, _ nesting) (preTokenizer, error) {
 	f := struct {
 		named
 		Behavior behavior `json:"behavior"`
@@ -219,7 +226,7 @@ type splitter struct {
 	invert   bool
 }
 
-func readSplit(b json.RawMessage, _ int) (preTokenizer, error) {
+func readSplit(b json.RawMessage, _ nesting) (preTokenizer, error) {
 	var f struct {
 		named
 		Pattern  patternFile `json:"pattern"`
@@ -236,8 +243,8 @@ func readSplit(b json.RawMessage, _ int) (preTokenizer, error) {
 	return &splitter{p, f.Behavior, f.Invert}, err
 }
 
-func (s *splitter) split(into []piece, p piece) ([]piece, error) {
-	spans, err := s.pattern.find(p.text)
+func (s *splitter) split(into []piece, p piece, w *work) ([]piece, error) {
+	spans, err := s.pattern.find(p.text, w)
 	if err != nil {
 		return nil, err
 	}

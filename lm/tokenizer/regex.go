@@ -3,7 +3,9 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
@@ -12,8 +14,8 @@ import (
 // Limits of a regular expression on one text. Those of models need a few
 // microseconds a word; others can take for ever, and files come from anyone.
 const (
-	maxRegexTime  = 20 * time.Second
-	maxRegexStack = 1 << 24 // numbers of 8 bytes
+	maxRegexTime  = 20 * time.Second // for one match; work says for how long all of them may go on
+	maxRegexStack = 1 << 24          // numbers of 8 bytes
 )
 
 // span is a part of a text that is cut up, in bytes.
@@ -50,31 +52,46 @@ func (f patternFile) compile() (*pattern, error) {
 func newRegex(source string) (*pattern, error) {
 	translated, err := translate(source)
 	if err != nil {
-		return nil, fmt.Errorf("regular expression %q: %w", source, err)
+		return nil, fmt.Errorf("regular expression %.200q: %s", source, visible(err.Error()))
 	}
 	re, err := regexp2.Compile(translated, regexp2.OptionMaxBacktrackingStackSize(maxRegexStack))
 	if err != nil {
-		return nil, fmt.Errorf("regular expression %q: %w", source, err)
+		return nil, fmt.Errorf("regular expression %.200q: %s", source, visible(err.Error()))
 	}
 	re.MatchTimeout = maxRegexTime
 	return &pattern{re: re}, nil
 }
 
-// find cuts a text into matches and what stands between them.
-func (p *pattern) find(text string) ([]span, error) {
+// visible is a text that may have parts of a file, on one line.
+func visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case b.Len() > 300:
+			return b.String() + "…"
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// find cuts a text into matches and what stands between them, in the time that is left for that.
+func (p *pattern) find(text string, w *work) ([]span, error) {
 	if p.re == nil {
 		return findLiteral(text, p.literal), nil
 	}
 	if text == "" {
 		return nil, nil
 	}
-	c := regexCut{text: text, runes: []rune(text), deadline: time.Now().Add(maxRegexTime)}
+	start := time.Now()
+	c := regexCut{text: text, runes: []rune(text), deadline: start.Add(w.regex)}
 	err := p.re.FindRunesMatches(c.runes, -1, c.add)
-	if err == nil && c.late {
-		err = errors.New("it takes too long")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("a regular expression of the tokenizer cannot split this text of %d bytes: %w", len(text), err)
+	w.regex -= time.Since(start)
+	if err != nil || c.late || w.regex < 0 { // err has the whole text
+		return nil, fmt.Errorf("a regular expression of the tokenizer cannot split this text of %d bytes: it takes too much time or memory", len(text))
 	}
 	return gap(c.spans, c.last, len(text)), nil
 }
@@ -101,9 +118,7 @@ func (c *regexCut) add(m regexp2.MatchView) bool {
 	}
 	c.spans = append(gap(c.spans, c.last, start), span{start, end, true})
 	c.last, c.any = end, true
-	if len(c.spans)&1023 == 0 && time.Now().After(c.deadline) {
-		c.late = true
-	}
+	c.late = time.Now().After(c.deadline)
 	return !c.late
 }
 

@@ -56,23 +56,23 @@ func Parse(json []byte) (*Tokenizer, error) {
 	}
 	t.model, t.vocabulary = m.model, m.vocabulary
 	if !absent(f.Normalizer) {
-		if t.normalizer, err = readNormalizer(f.Normalizer, 0); err != nil {
+		if t.normalizer, err = readNormalizer(f.Normalizer, outermost()); err != nil {
 			return nil, err
 		}
 	}
 	if !absent(f.PreTokenizer) {
-		if t.preTokenizer, err = readPreTokenizer(f.PreTokenizer, 0); err != nil {
+		if t.preTokenizer, err = readPreTokenizer(f.PreTokenizer, outermost()); err != nil {
 			return nil, err
 		}
 	}
 	if !absent(f.PostProcessor) {
-		if t.frame, err = readPostProcessor(f.PostProcessor, 0); err != nil {
+		if t.frame, err = readPostProcessor(f.PostProcessor, outermost()); err != nil {
 			return nil, err
 		}
 	}
 	t.decoders = []decoder{decoderFunc(spaced)}
 	if !absent(f.Decoder) {
-		if t.decoders, err = readDecoder(f.Decoder, 0); err != nil {
+		if t.decoders, err = readDecoder(f.Decoder, outermost()); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +103,7 @@ func (t *Tokenizer) encode(text string, guarded []Span) ([]int64, error) {
 	}
 	text = validUTF8(text)
 	ids := []int64{}
-	s := &scratch{words: map[string][]int64{}}
+	s := &scratch{words: map[string][]int64{}, work: newWork(len(text))}
 	if len(guarded) > 0 {
 		s.avoid = t.forbidden
 	}
@@ -132,9 +132,13 @@ func (t *Tokenizer) encode(text string, guarded []Span) ([]int64, error) {
 func (t *Tokenizer) encodePart(ids []int64, p piece, s *scratch) ([]int64, error) {
 	var err error
 	if t.normalizer != nil {
-		if p, err = t.normalizer.normalize(p); err != nil {
+		if p, err = t.normalizer.normalize(p, s.work); err != nil {
 			return nil, err
 		}
+		if err := s.work.fits(len(p.text)); err != nil {
+			return nil, err
+		}
+		s.work.bytes -= len(p.text)
 	}
 	for _, part := range t.added.normalized.find(p.text, nil) {
 		if part.id >= 0 {
@@ -143,7 +147,7 @@ func (t *Tokenizer) encodePart(ids []int64, p piece, s *scratch) ([]int64, error
 		}
 		pieces := p.cut(nil, []span{{start: part.start, end: part.end}})
 		if t.preTokenizer != nil {
-			if pieces, err = t.preTokenizer.split(nil, pieces[0]); err != nil {
+			if pieces, err = t.preTokenizer.split(nil, pieces[0], s.work); err != nil {
 				return nil, err
 			}
 		}

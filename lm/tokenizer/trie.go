@@ -1,5 +1,7 @@
 package tokenizer
 
+import "fmt"
+
 // trie finds which of a set of texts stand at a place of another text. Its
 // nodes are in one map, so building one of 250,000 tokens takes few allocations.
 type trie struct {
@@ -29,6 +31,14 @@ func (t *trie) add(text string, id int32) {
 func (t *trie) step(node int32, b byte) (int32, bool) {
 	next, ok := t.next[uint64(node)<<8|uint64(b)]
 	return next, ok
+}
+
+// tooLong refuses a token that a trie would take too many steps for, at each letter of a text.
+func tooLong(token string) error {
+	if len(token) > maxToken {
+		return fmt.Errorf("its token %.40q... has more than %d bytes", token, maxToken)
+	}
+	return nil
 }
 
 // longest finds the longest text at the start of another.

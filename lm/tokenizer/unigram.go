@@ -2,7 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
-	"errors"
+
 	"fmt"
 	"math"
 	"unicode/utf8"
@@ -36,11 +36,11 @@ func (s *scored) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	if len(pair) != 2 {
-		return fmt.Errorf("%s is not a token with its score", b)
+		return fmt.Errorf("%.60q is not a token with its score", b)
 	}
 	var score json.Number
-	if err := errors.Join(json.Unmarshal(pair[0], &s.token), json.Unmarshal(pair[1], &score)); err != nil {
-		return err
+	if json.Unmarshal(pair[0], &s.token) != nil || json.Unmarshal(pair[1], &score) != nil {
+		return fmt.Errorf("%.60q is not a token with its score", b)
 	}
 	s.score = parseScore(score.String())
 	return nil
@@ -59,6 +59,9 @@ func readUnigram(b json.RawMessage) (built, error) {
 	v := &vocabulary{ids: make(map[string]int64, len(f.Vocab)), tokens: make(map[int64]string, len(f.Vocab)), size: len(f.Vocab)}
 	m := &unigram{vocabulary: v, trie: newTrie(), unknown: unknown{id: -1}, fallback: f.ByteFallback, penalty: math.Inf(1)}
 	for id, s := range f.Vocab {
+		if err := tooLong(s.token); err != nil {
+			return built{}, err
+		}
 		v.ids[s.token], v.tokens[int64(id)] = int64(id), s.token
 		if s.token != "" {
 			m.trie.add(s.token, int32(id))

@@ -31,6 +31,9 @@ func readWordPiece(b json.RawMessage) (built, error) {
 	}
 	m := &wordPiece{vocabulary: v, starts: newTrie(), continuations: newTrie(), unknown: v.unknown(&f.UnkToken), maxLetters: f.MaxLetters}
 	for token, id := range v.ids {
+		if err := tooLong(token); err != nil {
+			return built{}, err
+		}
 		m.starts.add(token, int32(id))
 		if len(token) > len(f.Prefix) && token[:len(f.Prefix)] == f.Prefix {
 			m.continuations.add(token[len(f.Prefix):], int32(id))

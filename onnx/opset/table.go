@@ -25,6 +25,23 @@ const (
 type version struct {
 	since int64
 	mark  mark // "" where only types of elements were added, or words changed
+
+	inputs, outputs counts // that a node has
+}
+
+// counts are how many there may be of something; last is -1 where there is no most.
+type counts struct{ first, last int }
+
+func (c counts) has(n int) bool { return n >= c.first && (n <= c.last || c.last < 0) }
+
+func (c counts) String() string {
+	switch c.last {
+	case c.first:
+		return strconv.Itoa(c.first)
+	case -1:
+		return fmt.Sprintf("%d or more", c.first)
+	}
+	return fmt.Sprintf("%d to %d", c.first, c.last)
 }
 
 // table is what is known of the standard operators.
@@ -48,6 +65,9 @@ func readTable() (*table, error) {
 			if err != nil {
 				return nil, fmt.Errorf("operators.txt: %q: %w", line, err)
 			}
+			if n := len(list); n > 0 && !strings.Contains(f, ":") {
+				v.inputs, v.outputs = list[n-1].inputs, list[n-1].outputs
+			}
 			list = append(list, v)
 		}
 		if v, err := strconv.ParseInt(fields[0], 10, 64); err != nil {
@@ -63,10 +83,35 @@ func readTable() (*table, error) {
 	return t, nil
 }
 
-func readVersion(text string) (version, error) {
+func readVersion(text string) (v version, err error) {
+	text, sizes, sized := strings.Cut(text, ":")
 	digits := strings.TrimRight(text, string(extended+changed+removed))
-	since, err := strconv.ParseInt(digits, 10, 64)
-	return version{since, mark(text[len(digits):])}, err
+	v.mark = mark(text[len(digits):])
+	if v.since, err = strconv.ParseInt(digits, 10, 64); err != nil || !sized {
+		return v, err
+	}
+	inputs, outputs, _ := strings.Cut(sizes, ",")
+	if v.inputs, err = readCounts(inputs); err == nil {
+		v.outputs, err = readCounts(outputs)
+	}
+	return v, err
+}
+
+// readCounts reads 2, 1-3 or 1-.
+func readCounts(text string) (c counts, err error) {
+	first, last, ranged := strings.Cut(text, "-")
+	if c.first, err = strconv.Atoi(first); err != nil {
+		return c, err
+	}
+	switch {
+	case !ranged:
+		c.last = c.first
+	case last == "":
+		c.last = -1
+	default:
+		c.last, err = strconv.Atoi(last)
+	}
+	return c, err
 }
 
 // at returns which version of an operator is in force at a version of the operators; false

@@ -17,6 +17,9 @@ import (
 // AddEdit reads SPEC, SPEC@LAYERS, SPEC@all, SPEC@full or SPEC@windowed, and returns the layers that are
 // named by number.
 func AddEdit(opts *rewrite.Options, axis rope.Axis, text string) (Layers, error) {
+	if text = strings.TrimSpace(text); strings.ContainsAny(text, "\n\r") {
+		return nil, fmt.Errorf("%v: %.60q has a line end; write the method with its keys on one line", axis, text)
+	}
 	text, where, some := strings.Cut(text, "@")
 	if err := otherFlag(axis.String(), text); err != nil {
 		return nil, err

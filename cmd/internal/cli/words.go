@@ -216,6 +216,9 @@ func choose(flag, text string) (w *word, rest string, err error) {
 
 // SetWord reads the value of a flag that takes words into options.
 func SetWord(o *rewrite.Options, flag, text string) error {
+	if strings.ContainsAny(text, "\n\r") {
+		return fmt.Errorf("%.60q has a line end; write the value on one line", text)
+	}
 	w, rest, err := choose(flag, text)
 	switch {
 	case err != nil:

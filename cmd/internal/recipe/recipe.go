@@ -125,7 +125,7 @@ func Parse(file string, data []byte) (*Recipe, error) {
 		case seen[key.Value]:
 			return nil, at(key.Line, "%s is given twice", key.Value)
 		case key.Value == "version" && value.Value != strconv.Itoa(Version):
-			return nil, at(value.Line, "version %s: this rope-rewrite knows version %d", value.Value, Version)
+			return nil, at(value.Line, "version %.40q: this rope-rewrite knows version %d", value.Value, Version)
 		}
 		if seen[key.Value] = true; key.Value == "version" {
 			continue
@@ -184,7 +184,7 @@ func (k kinds) flags(name string, value *yaml.Node) ([]Flag, *yaml.Node, error) 
 		}
 		var object map[string]any
 		if err := value.Decode(&object); err != nil {
-			return nil, value, err
+			return nil, value, errors.New("expected keys that are texts, each once")
 		}
 		text, err := json.Marshal(object)
 		if err != nil {
@@ -223,6 +223,8 @@ func (k kinds) scalar(value *yaml.Node) error {
 	return fmt.Errorf("%q: expected %s", value.Value, strings.Join(expected, " or "))
 }
 
+func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+
 // Text is the recipe as Parse reads it.
 func (r *Recipe) Text() ([]byte, error) {
 	_, takes, err := keys()
@@ -239,7 +241,7 @@ func (r *Recipe) Text() ([]byte, error) {
 		var values []*yaml.Node
 		for ; i < len(r.Flags) && r.Flags[i].Name == name; i++ {
 			v := &yaml.Node{Kind: yaml.ScalarNode, Value: r.Flags[i].Value}
-			if k := takes[name]; k.text && !k.whole {
+			if k := takes[name]; k.text && !(k.whole && digits(r.Flags[i].Value)) {
 				v.SetString(r.Flags[i].Value)
 			}
 			values = append(values, v)

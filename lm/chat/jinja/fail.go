@@ -3,6 +3,9 @@ package jinja
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
 )
 
 // failure carries an error to Parse or Render, which return it: nearly every step
@@ -14,7 +17,24 @@ type failure struct{ err error }
 var ErrRaised = errors.New("the template refuses the conversation")
 
 func failf(format string, args ...any) {
+	for i, a := range args {
+		if text, ok := a.(string); ok {
+			args[i] = shown(text)
+		}
+	}
 	panic(failure{fmt.Errorf(format, args...)})
+}
+
+// shown is a text of the template as errors have it: on one line, and not without end.
+func shown(text string) string {
+	const most = 200
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
 }
 
 func recoverTo(err *error) {

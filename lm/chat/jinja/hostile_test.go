@@ -49,33 +49,3 @@ func TestHostile(t *testing.T) {
 		}
 	}
 }
-
-// Whatever a template says, rendering ends, without a panic.
-func FuzzRender(f *testing.F) {
-	for _, seed := range []string{
-		"{{ a }}", "{% for x in xs if x %}{{ loop.index }}{% else %}-{% endfor %}", "{%- set ns = namespace(x=1) -%}{% set ns.x = ns.x + 1 %}",
-		"{% macro m(a, b=1) %}{{ varargs }}{% endmacro %}{{ m(1, b=2) }}", "{{ d|tojson(indent=2) }}{{ s[::-1] }}{{ d.items()|list }}", "{# c -#} {% raw %}{{ x }}{% endraw %}",
-		"{{ xs|map('upper')|select('in', 'a')|join(',') }}{{ s.split(',', 1)[-1].title() }}", "{% call(x) m() %}{% endcall %}{% filter upper %}{% endfilter %}", "{{ -2 ** 2 // 3 % 1.5 ~ 'x' }}",
-	} {
-		f.Add(seed)
-	}
-	variables := map[string]any{"xs": []any{"a", "B", "é"}, "d": map[string]any{"k": []any{1, 2.5, nil}}, "s": "a,b", "a": 1}
-	f.Fuzz(func(t *testing.T, source string) {
-		_, err := render(source, variables)
-		if err != nil && err.Error() == "" {
-			t.Error("an empty error")
-		}
-	})
-}
-
-// FromJSON takes what it is given, or says why not.
-func FuzzFromJSON(f *testing.F) {
-	f.Add([]byte(`{"a": [1, 2.5, null, {"b": true}], "a": "\ud800"}`))
-	f.Fuzz(func(_ *testing.T, data []byte) {
-		v, err := FromJSON(data)
-		if err != nil {
-			return
-		}
-		_, _ = render("{{ v }}{{ v|tojson }}", map[string]any{"v": v})
-	})
-}

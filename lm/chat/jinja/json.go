@@ -109,7 +109,7 @@ func fromNumber(text string) (any, error) {
 	if !strings.ContainsAny(text, ".eE") {
 		i, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("the number %s does not fit into 64 bits, which is not supported", text)
+			return nil, fmt.Errorf("the number %s does not fit into 64 bits, which is not supported", shown(text))
 		}
 		return i, nil
 	}

@@ -32,6 +32,9 @@ HEAD = f"""\
 #   13!  anything else in the signature: a node may not be read as before
 #   13-  the operator was taken out
 #
+# Behind a colon stand how many inputs and how many outputs a node has, where the version before does
+# not say the same: 13:1-2,1- has one input or two, and any number of outputs above zero.
+#
 # What Raise does at a step stands in changes.go; all steps with ! are named there, and those
 # of the others that changed what the operator computes.
 """
@@ -75,6 +78,16 @@ def mark(before, after):
     return ""
 
 
+def count(low, high):
+    if high > 1 << 16:
+        return f"{low}-"
+    return str(low) if low == high else f"{low}-{high}"
+
+
+def counts(schema):
+    return ":" + count(schema.min_input, schema.max_input) + "," + count(schema.min_output, schema.max_output)
+
+
 def histories():
     found = {}
     for schema in onnx.defs.get_all_schemas_with_history():
@@ -94,8 +107,8 @@ def table():
     lines += [f"{v} {formats[v]}" for v in range(OLDEST, NEWEST + 1)]
     lines.append("")
     for name, versions in histories():
-        first = str(versions[0].since_version) + ("-" if versions[0].deprecated else "")
-        steps = [f"{b.since_version}{mark(a, b)}" for a, b in zip(versions, versions[1:])]
+        first = str(versions[0].since_version) + ("-" if versions[0].deprecated else "") + counts(versions[0])
+        steps = [f"{b.since_version}{mark(a, b)}" + (counts(b) if counts(a) != counts(b) else "") for a, b in zip(versions, versions[1:])]
         lines.append(" ".join([name, first] + steps))
     return "\n".join(lines) + "\n"
 
