@@ -2,24 +2,12 @@ package sharedengine
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 )
 
 // defaultMemory bounds a worker when nothing is asked for.
 const defaultMemory = 16 << 30
-
-// Opener makes an engine.
-type Opener func(engine.Config) (engine.Engine, error)
-
-type openerKey struct{}
-
-// WithOpener gives rewrites under the context engines of the caller's own. Tests have such that remember
-// what they evaluated.
-func WithOpener(ctx context.Context, open Opener) context.Context {
-	return context.WithValue(ctx, openerKey{}, open)
-}
 
 // Engine is the engine of one rewrite.
 type Engine struct {
@@ -29,7 +17,7 @@ type Engine struct {
 	Memory  uint64   // bytes that this process and, beyond its start, the worker may each take; 0 bounds the worker alone
 
 	// Open makes the engine; nil does so by the fields above. Limited takes it from its context.
-	Open Opener
+	Open engine.Opener
 
 	opened   engine.Engine
 	exceeded func() // called when the engine is refused memory; nil where that concerns its piece alone
