@@ -202,7 +202,7 @@ func bytesOf(tensors map[string]engine.Tensor) (sum int64) {
 // keyOf tells models apart, and what they are evaluated with.
 func keyOf(c engine.Config, m engine.Model) key {
 	h := newHash()
-	h.part(fmt.Appendf(nil, "%q %q %d %v %d", c.Runtime, c.Library, c.Threads, c.Timeout, c.Memory))
+	h.part(fmt.Appendf(nil, "%q %q %q %d %v %d", c.Runtime, c.Library, c.Provider, c.Threads, c.Timeout, c.Memory))
 	h.part(fmt.Appendf(nil, "%q %q %t %t %t", m.Inputs, m.Outputs, m.Optimize, m.Library, m.Large))
 	h.part(m.Bytes)
 	return h.sum()
