@@ -2,9 +2,12 @@ package graphs_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -88,6 +91,21 @@ func TestProveWithNeedsWorker(t *testing.T) {
 	testruntime.Require(t)
 	_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, kit.Model("llama__dynamo23")), rewrite.Options{Evaluation: rewrite.Evaluation{ProveWith: rewrite.ProveWith{Runtime: "another.so"}}})
 	if err == nil || !strings.Contains(err.Error(), "name a Worker") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A library that is too old for the command is refused with both versions.
+func TestProveWithOldRuntime(t *testing.T) {
+	testruntime.Require(t)
+	current, _ := testruntime.Paths(t)
+	old, _ := filepath.Glob(filepath.Join(filepath.Dir(current), "..", "onnxruntime-old", "*", "libonnxruntime.so"))
+	if len(old) == 0 {
+		t.Skip("not tested: there is no older ONNX Runtime; run scripts/fetch-old-onnxruntimes.sh")
+	}
+	_, err := rewrite.Rewrite(context.Background(), kit.OpenModel(t, kit.Model("llama__dynamo23")), rewrite.Options{
+		Evaluation: rewrite.Evaluation{Worker: []string{os.Args[0]}, ProveWith: rewrite.ProveWith{Runtime: old[0]}}})
+	if err == nil || !strings.Contains(err.Error(), "ONNX Runtime "+customop.MinRuntime+" or newer is needed and "+old[0]+" is older") {
 		t.Errorf("got %v", err)
 	}
 }
