@@ -208,8 +208,12 @@ profile-token: build ## Show where a token at 4,096 keys spends its time in Smol
 	$(TORCH) scripts/profile-token.py $(ROPE_OPS_LIBRARY) $(foreach type,float32 float16 int8,$(BUILD)/smollm2/dynamo18/$(type).onnx)
 
 MUTANTS ?= 2000
-mutants: build ## Change real exports in one to three places each and look for one that a rewrite gets wrong (about 20 minutes)
-	$(GO) run ./cmd/dev/mutants -judged $(MUTANTS) -jobs $(JOBS) testdata/models/*/model.onnx
+SEED ?= 1
+# PIECE is a file that keeps what was judged from SEED on; a run that was interrupted goes on there.
+mutants: build ## Change real exports in one to three places each and look for one that a rewrite gets wrong (PIECE=FILE goes on where it ended)
+	$(GO) run ./cmd/dev/mutants -judged $(MUTANTS) -seed $(SEED) -jobs $(JOBS) \
+		$(if $(PIECE),-piece $(PIECE) -wrong $(PIECE).wrong -commit $(shell git rev-parse --short HEAD)) \
+		$(wildcard testdata/models/*/model.onnx testdata/coverage/*/model.onnx testdata/field/*/model.onnx)
 
 confirm: build ## Rewrite every test model by every method, and let validate confirm each (half an hour)
 	$(GO) test ./cmd/rope-rewrite -run TestEveryRewriteIsConfirmed -v -timeout 90m -every

@@ -30,9 +30,26 @@ type Record struct {
 	Kept     []Kept  `json:"kept"`      // attention layers that are unchanged
 	MaxError float64 `json:"max_error"` // largest error of all proofs, absolute, of any element
 
+	ProvenWith *Runtime `json:"proven_with,omitempty"` // the runtime that proofs were made with, where one was named for it
+
 	AddedInputs  []string `json:"added_inputs,omitempty"`  // graph inputs that the original does not have
 	AddedOutputs []string `json:"added_outputs,omitempty"` // graph outputs likewise
 	Buffers      []Buffer `json:"buffers,omitempty"`       // values of the cache whose shape or type was changed
+}
+
+// Runtime is an ONNX Runtime.
+type Runtime struct {
+	Version  string `json:"version"`            // as it says itself
+	Provider string `json:"provider,omitempty"` // its execution provider; "" is the CPU
+}
+
+// String returns the runtime as people name it: "ONNX Runtime 1.31.1 on CUDA".
+func (r Runtime) String() string {
+	name := "ONNX Runtime " + r.Version
+	if r.Provider != "" {
+		name += " on " + r.Provider
+	}
+	return name
 }
 
 // Configuration is what is known of the model beside its graph, and what it is meant for.

@@ -36,6 +36,7 @@ func full() *provenance.Record {
 				Mask:     rope.Mask{Causal: true, Window: 9, FirstKeys: 4, Padding: true, Bias: true, Documents: rope.AnchorDocument, Restart: true, Start: 1},
 			},
 		}},
+		ProvenWith:  &provenance.Runtime{Version: "1.31.1", Provider: "CUDA"},
 		Kept:        []provenance.Kept{{Layer: 2, Node: "e", Op: "Softmax", Reason: "why"}},
 		AddedInputs: []string{"cache_length"}, AddedOutputs: []string{"present.0.key_scale"},
 		Buffers: []provenance.Buffer{{Param: "past", Type: "float", Values: []string{"past.0.key"}}, {Value: -1, Values: []string{"past.1.key"}}},

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -104,10 +105,18 @@ type Output struct {
 
 // Evaluation says how pieces of the model are run.
 type Evaluation struct {
-	Runtime string   // path of the ONNX Runtime shared library; empty looks in the usual places
-	Library string   // path of the op library; empty looks in the usual places
-	Worker  []string // command, of a program that calls ServeIfWorker first, that evaluates; nil evaluates in this process, which a hostile graph may end
-	Memory  uint64   // bytes that this program's data and the worker (beyond its start) may each take; more is ErrMemory. With 0 the worker has 16 GiB, and layers that need more are unchanged
+	Runtime   string    // path of the ONNX Runtime shared library; empty looks in the usual places
+	Library   string    // path of the op library; empty looks in the usual places
+	Worker    []string  // command, of a program that calls ServeIfWorker first, that evaluates; nil evaluates in this process, which a hostile graph may end
+	ProveWith ProveWith // verifies layers in the place of Runtime; the zero value is none
+	Memory    uint64    // bytes that this program's data and the worker (beyond its start) may each take; more is ErrMemory. With 0 the worker has 16 GiB, and layers that need more are unchanged
+}
+
+// ProveWith is the ONNX Runtime that the patched model is meant for. Layers are verified with it, because its kernels
+// may compute something else of the same nodes than those that measure.
+type ProveWith struct {
+	Runtime  string // path of the shared library; empty is Evaluation.Runtime. One process loads one library, so another needs Evaluation.Worker
+	Provider string // execution provider, by ONNX Runtime's short name such as CUDA or XNNPACK; empty is the CPU
 }
 
 // LayerEdit is a method for some layers only.
@@ -210,5 +219,15 @@ func (o Options) FindLibraries() (Options, error) {
 		return o, libraryErr
 	}
 	e.Runtime, e.Library = runtime, library
+	if e.ProveWith.Runtime != "" {
+		if len(e.Worker) == 0 {
+			return o, errors.New("ProveWith names another ONNX Runtime, and one process can load only one; name a Worker")
+		}
+		prover, err := customop.FindRuntime(e.ProveWith.Runtime)
+		if err != nil {
+			return o, fmt.Errorf("what layers are verified with (--prove-with; in Go Options.Evaluation.ProveWith) cannot be used: %w", err)
+		}
+		e.ProveWith.Runtime = prover
+	}
 	return o, nil
 }

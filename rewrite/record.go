@@ -26,6 +26,7 @@ func (r *request) record(v values, before map[string]*onnx.ValueInfo) *provenanc
 		Configuration: provenance.Configuration{Trained: known.Original, Theta: known.Theta, Context: known.Length},
 		Edits:         r.recordedEdits(v),
 	}
+	out.ProvenWith = v.proving
 	out.AddedInputs, out.AddedOutputs = added(v.source.model, before)
 	out.Buffers = changedShapes(v.source.model, before)
 	merged := map[siteKey]int{}
@@ -66,7 +67,7 @@ func (r *request) keepEarlier(out *provenance.Record) {
 	out.Graph, out.Configuration = was.Graph, was.Configuration
 	out.Configuration.Context = context
 	if r.earlier.HoldsOps() {
-		out.Kept = was.Kept
+		out.Kept, out.ProvenWith = was.Kept, was.ProvenWith
 	}
 }
 

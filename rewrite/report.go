@@ -279,6 +279,9 @@ func (r *request) report(v values) *Report {
 	out := newReport(r.model)
 	if v.analysis != nil {
 		out.Again = v.analysis.Again
+		if out.Again && !r.inspection && r.opts.Evaluation.ProveWith != (ProveWith{}) {
+			out.warn("the layers were verified in an earlier rewrite, and not again with the runtime that was named for it; rewrite the original file for that")
+		}
 		for _, s := range v.analysis.Sites {
 			out.Sites = append(out.Sites, siteOf(s))
 		}

@@ -68,6 +68,9 @@ func (r *request) rewrite(ctx context.Context, eng *sharedengine.Engine) (v valu
 	if v.analysis, err = r.analyse(ctx, eng, v.source); err != nil {
 		return v, err
 	}
+	if version := eng.ProverVersion(); version != "" {
+		v.proving = &provenance.Runtime{Version: version, Provider: r.opts.Evaluation.ProveWith.Provider}
+	}
 	if v.plan, err = r.plan(ctx, eng, v.source, v.analysis); err != nil {
 		return v, err
 	}
@@ -85,7 +88,8 @@ func (r *request) rewrite(ctx context.Context, eng *sharedengine.Engine) (v valu
 // within runs stages within the limits of the options, and returns their errors as callers see them.
 func (r *request) within(ctx context.Context, stages func(context.Context, *sharedengine.Engine) (values, error)) (values, error) {
 	o := r.opts
-	eng := &sharedengine.Engine{Runtime: o.Evaluation.Runtime, Library: o.Evaluation.Library, Worker: o.Evaluation.Worker, Memory: o.Evaluation.Memory}
+	eng := &sharedengine.Engine{Runtime: o.Evaluation.Runtime, Library: o.Evaluation.Library, Worker: o.Evaluation.Worker, Memory: o.Evaluation.Memory,
+		Prover: sharedengine.Prover(o.Evaluation.ProveWith)}
 	defer eng.Close()
 	limited, end := eng.Limited(ctx)
 	defer end()

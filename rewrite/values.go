@@ -16,6 +16,7 @@ type values struct {
 	analysis *analysis.Analysis
 	plan     *plan.Plan
 	result   *result
+	proving  *provenance.Runtime // what sites were proven with, where that was asked for
 }
 
 // source is a copy of the model, ready for the analysis and for changes.

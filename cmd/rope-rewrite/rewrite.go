@@ -28,6 +28,7 @@ type rewriteCommand struct {
 	context        cli.TokenCount
 	layers         string
 	kvScales       string
+	proveWith      string
 	restore        bool
 	dryRun         bool
 	allowPartial   bool
@@ -55,6 +56,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.String("angles", "", "compute rotation angles as `KIND`: exact (in float64), or original (rounded as the exporter does, mostly to float32). Default: exact in layers whose frequencies --scaling changes, original in others.")
 	f.String("target", "", "write attention as `NAME`: ops (default), the fused op; onnx, standard ONNX operators, which need no library and no functions (the model's own nodes stay where possible); contrib, ONNX Runtime's GroupQueryAttention, where that computes the same (contrib:onnxruntime=1.22 for runtimes from 1.22 on)")
 	f.String("fallback", "", "`KIND` of fallback for hosts without the op library: functions (default: the op in standard ONNX operators), or none")
+	f.StringVar(&r.proveWith, "prove-with", "", "verify layers with the ONNX Runtime library at `PATH`, the one that will run the model, in the place of --onnxruntime; PATH:provider=NAME on an execution provider that it has, such as CUDA or XNNPACK")
 	f.IntVar(&r.opset, "opset", 0, "convert the model to opset `N` first. Some runtimes need it, and so does the fallback of a 16-bit model (15 or newer).")
 	f.StringVar(&r.ropeParameters, "rope-parameters", "", "instead of --scaling: Hugging Face's rope_parameters as `JSON`, a file with them, or a whole config.json")
 	f.Var(&r.context, "context", "length in `TOKENS` that the patched model is meant for; methods derive missing parameters from it")
@@ -210,6 +212,11 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	if given("kv-scales") {
 		if opts.Cache.Scales, err = cli.ReadCacheScales("--kv-scales", r.kvScales); err != nil {
 			return opts, nil, cli.Usage("%w", err)
+		}
+	}
+	if given("prove-with") {
+		if opts.Evaluation.ProveWith, err = cli.ParseProveWith(r.proveWith); err != nil {
+			return opts, nil, cli.Usage("--prove-with %w", err)
 		}
 	}
 	if opts.Cache.Capacity > 0 && (given("layers") || r.allowPartial) {

@@ -8,11 +8,12 @@ import (
 
 // Config says which ONNX Runtime evaluates and within which bounds.
 type Config struct {
-	Runtime string        // path of the ONNX Runtime shared library; empty looks in the usual places
-	Library string        // path of the custom-op library; empty looks in the usual places
-	Threads int           // intra-op threads of a session; 0 lets ONNX Runtime choose
-	Timeout time.Duration // of one Load or Run in a worker; 0 means a minute
-	Memory  uint64        // bytes of address space a worker may take beyond its start; 0 means 32 GiB
+	Runtime  string        // path of the ONNX Runtime shared library; empty looks in the usual places
+	Library  string        // path of the custom-op library; empty looks in the usual places
+	Provider string        // execution provider by ONNX Runtime's short name, such as CUDA; empty is the CPU
+	Threads  int           // intra-op threads of a session; 0 lets ONNX Runtime choose
+	Timeout  time.Duration // of one Load or Run in a worker; 0 means a minute
+	Memory   uint64        // bytes of address space a worker may take beyond its start; 0 means 32 GiB
 }
 
 // Model is what a session runs: bytes, or a file.

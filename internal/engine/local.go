@@ -21,8 +21,16 @@ func NewLocal(c Config) (*Local, error) {
 	if err := customop.InitRuntime(c.Runtime); err != nil {
 		return nil, err
 	}
+	if c.Provider != "" {
+		if err := canProvide(c.Provider); err != nil {
+			return nil, err
+		}
+	}
 	return &Local{config: c}, nil
 }
+
+// Version returns the version of ONNX Runtime that evaluates, as that says it.
+func (e *Local) Version() string { return ort.GetVersion() }
 
 // Close does nothing: the runtime stays loaded until the process ends.
 func (e *Local) Close() error { return nil }
@@ -89,6 +97,11 @@ func (e *Local) configure(options *ort.SessionOptions, m Model) error {
 	}
 	if m.Folder != "" {
 		if err := options.AddSessionConfigEntry("session.model_external_initializers_file_folder_path", m.Folder); err != nil {
+			return err
+		}
+	}
+	if e.config.Provider != "" {
+		if err := provide(options, e.config.Provider); err != nil {
 			return err
 		}
 	}

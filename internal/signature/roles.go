@@ -72,8 +72,11 @@ func readByOp(g *onnx.Graph) map[string]Role {
 
 // opInput is what a node of an op of the project reads as the input of a name, "" where it reads none.
 func opInput(n *onnx.Node, name string) string {
+	if n.Domain != customop.Domain {
+		return ""
+	}
 	spec, known := customop.SpecOf(n.OpType)
-	if n.Domain != customop.Domain || !known {
+	if !known {
 		return ""
 	}
 	at := slices.IndexFunc(spec.Inputs, func(v customop.Value) bool { return v.Name == name })

@@ -11,10 +11,9 @@ package testengine
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"sync"
@@ -32,7 +31,11 @@ type Memory struct {
 	order  []key // of runs, the oldest first
 }
 
-type key [sha256.Size]byte
+// key is a hash of 128 bits.
+type key [2]uint64
+
+// seeds are those of its two halves.
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
 // New returns a memory for so many bytes of outputs. Beyond them it forgets the oldest.
 func New(limit int64) *Memory {
@@ -198,27 +201,43 @@ func bytesOf(tensors map[string]engine.Tensor) (sum int64) {
 
 // keyOf tells models apart, and what they are evaluated with.
 func keyOf(c engine.Config, m engine.Model) key {
-	h := sha256.New()
-	part(h, fmt.Appendf(nil, "%q %q %d %v %d", c.Runtime, c.Library, c.Threads, c.Timeout, c.Memory))
-	part(h, fmt.Appendf(nil, "%q %q %t %t %t", m.Inputs, m.Outputs, m.Optimize, m.Library, m.Large))
-	part(h, m.Bytes)
-	return key(h.Sum(nil))
+	h := newHash()
+	h.part(fmt.Appendf(nil, "%q %q %q %d %v %d", c.Runtime, c.Library, c.Provider, c.Threads, c.Timeout, c.Memory))
+	h.part(fmt.Appendf(nil, "%q %q %t %t %t", m.Inputs, m.Outputs, m.Optimize, m.Library, m.Large))
+	h.part(m.Bytes)
+	return h.sum()
 }
 
 // keyOfRun tells runs of a model apart.
 func keyOfRun(model key, feeds map[string]engine.Tensor) key {
-	h := sha256.New()
-	part(h, model[:])
+	h := newHash()
+	h.part(fmt.Append(nil, model))
 	for _, name := range slices.Sorted(maps.Keys(feeds)) {
 		t := feeds[name]
-		part(h, fmt.Appendf(nil, "%q %d %d", name, t.Type, t.Dims))
-		part(h, t.Data)
+		h.part(fmt.Appendf(nil, "%q %d %d", name, t.Type, t.Dims))
+		h.part(t.Data)
 	}
-	return key(h.Sum(nil))
+	return h.sum()
+}
+
+// hash makes a key.
+type hash [2]maphash.Hash
+
+func newHash() *hash {
+	h := &hash{}
+	for i := range h {
+		h[i].SetSeed(seeds[i])
+	}
+	return h
 }
 
 // part adds a part with its length, so that no two lists of parts are alike.
-func part(h hash.Hash, b []byte) {
-	h.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(b))))
-	h.Write(b)
+func (h *hash) part(b []byte) {
+	length := binary.LittleEndian.AppendUint64(nil, uint64(len(b)))
+	for i := range h {
+		h[i].Write(length)
+		h[i].Write(b)
+	}
 }
+
+func (h *hash) sum() key { return key{h[0].Sum64(), h[1].Sum64()} }

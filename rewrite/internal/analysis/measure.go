@@ -54,6 +54,8 @@ func MeasureAgain(ctx context.Context, m *onnx.Model, engine *sharedengine.Engin
 type measurer struct {
 	*Found
 	proving  bool                 // sites are proven too
+	prover   engine.Engine        // that proves them
+	provedBy string               // its name, for reasons; "" where it is the one that measures
 	only     map[int]bool         // the layers that are measured, and whether only their rotation is; nil is all
 	outcomes map[[32]byte]outcome // by the hash of a site's structure
 }
@@ -65,6 +67,11 @@ func (m *measurer) measure(ctx context.Context) error {
 	eng, err := m.engine.Get()
 	if err != nil {
 		return err
+	}
+	if m.proving {
+		if m.prover, m.provedBy, err = m.engine.Proving(); err != nil {
+			return err
+		}
 	}
 	for rest := m.delimited; len(rest) > 0; {
 		some := rest[:1]

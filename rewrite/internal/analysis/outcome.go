@@ -87,7 +87,7 @@ func (m *measurer) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized
 	o.graph = l.Graph
 	o.measured, o.err = measure.Site(ctx, l, s)
 	if o.err == nil && m.proving {
-		o.proof, o.err = prove.Site(ctx, l, s, o.measured)
+		o.proof, o.err = m.prove(ctx, l, s, o.measured)
 	}
 	if ctx.Err() != nil {
 		return o, ctx.Err()
@@ -97,6 +97,18 @@ func (m *measurer) outcome(ctx context.Context, l *eval.Evaluator, s *site.Sized
 	}
 	m.outcomes[key] = o
 	return o, nil
+}
+
+// prove proves a site. A refusal by another runtime than the one that measured says which that is.
+func (m *measurer) prove(ctx context.Context, l *eval.Evaluator, s *site.Sized, measured *measure.Measured) (*prove.Proof, error) {
+	by := *l
+	by.Engine = m.prover
+	proof, err := prove.Site(ctx, &by, s, measured)
+	var refusal *graph.Refusal
+	if m.provedBy != "" && errors.As(err, &refusal) {
+		refusal.Reason = fmt.Sprintf("verified with %s: %s", m.provedBy, refusal.Reason)
+	}
+	return proof, err
 }
 
 // holdsIn reports whether an outcome is one of sites of a graph: positions that are computed have a name,

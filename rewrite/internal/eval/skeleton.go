@@ -86,8 +86,10 @@ func (s *skeleton) constant(name string, t *onnx.Tensor) {
 // replacement returns a function that makes nodes for zeros in the shape of n's output,
 // and what these nodes read; both are nil when n stays as it is.
 func (s *skeleton) replacement(n *onnx.Node) (nodes func() []*onnx.Node, reads []string) {
-	if spec, _ := customop.SpecOf(n.OpType); n.Domain == customop.Domain && spec.Name == customop.RotaryAttentionSpec.Name && len(n.Inputs) > 0 { // the op of an earlier rewrite
-		return func() []*onnx.Node { return s.attend(n) }, n.Inputs[:1]
+	if n.Domain == customop.Domain && len(n.Inputs) > 0 {
+		if spec, _ := customop.SpecOf(n.OpType); spec.Name == customop.RotaryAttentionSpec.Name { // the op of an earlier rewrite
+			return func() []*onnx.Node { return s.attend(n) }, n.Inputs[:1]
+		}
 	}
 	if x := s.residuals[n]; x != "" {
 		return func() []*onnx.Node { return []*onnx.Node{onnx.NewNode("Identity", []string{x}, n.Outputs[:1])} }, []string{x}

@@ -2,24 +2,12 @@ package sharedengine
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 )
 
 // defaultMemory bounds a worker when nothing is asked for.
 const defaultMemory = 16 << 30
-
-// Opener makes an engine.
-type Opener func(engine.Config) (engine.Engine, error)
-
-type openerKey struct{}
-
-// WithOpener gives rewrites under the context engines of the caller's own. Tests have such that remember
-// what they evaluated.
-func WithOpener(ctx context.Context, open Opener) context.Context {
-	return context.WithValue(ctx, openerKey{}, open)
-}
 
 // Engine is the engine of one rewrite.
 type Engine struct {
@@ -28,11 +16,14 @@ type Engine struct {
 	Worker  []string // command of the process that evaluates; nil evaluates in this one
 	Memory  uint64   // bytes that this process and, beyond its start, the worker may each take; 0 bounds the worker alone
 
+	Prover Prover // another runtime that sites are proven with; the zero value is none
+
 	// Open makes the engine; nil does so by the fields above. Limited takes it from its context.
-	Open Opener
+	Open engine.Opener
 
 	opened   engine.Engine
-	exceeded func() // called when the engine is refused memory; nil where that concerns its piece alone
+	prover   engine.Engine // by Prover
+	exceeded func()        // called when the engine is refused memory; nil where that concerns its piece alone
 }
 
 // Get returns the engine.
@@ -48,7 +39,12 @@ func (e *Engine) Get() (engine.Engine, error) {
 }
 
 func (e *Engine) open() (engine.Engine, error) {
-	c := engine.Config{Runtime: e.Runtime, Library: e.Library, Threads: 1, Memory: cmp.Or(e.Memory, defaultMemory)}
+	return e.openAs(engine.Config{Runtime: e.Runtime})
+}
+
+// openAs opens an engine with the runtime and the provider of a configuration.
+func (e *Engine) openAs(c engine.Config) (engine.Engine, error) {
+	c.Library, c.Threads, c.Memory = e.Library, 1, cmp.Or(e.Memory, defaultMemory)
 	switch {
 	case e.Open != nil:
 		return e.Open(c)
@@ -65,7 +61,9 @@ func (e *Engine) open() (engine.Engine, error) {
 
 // Close closes the engine, if it was opened.
 func (e *Engine) Close() {
-	if e.opened != nil {
-		_ = e.opened.Close() // what it evaluated is there
+	for _, opened := range []engine.Engine{e.opened, e.prover} {
+		if opened != nil {
+			_ = opened.Close() // what it evaluated is there
+		}
 	}
 }

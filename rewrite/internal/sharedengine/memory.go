@@ -15,9 +15,9 @@ import (
 var ErrMemory = errors.New("more memory is needed than allowed")
 
 // Limited returns a context that ends, with ErrMemory as its cause, when this process or its worker
-// takes more than Memory bytes. It looks in ctx for WithOpener. Call end when the work is done.
+// takes more than Memory bytes. It looks in ctx for engine.WithOpener. Call end when the work is done.
 func (e *Engine) Limited(ctx context.Context) (_ context.Context, end func()) {
-	if open, ok := ctx.Value(openerKey{}).(Opener); ok {
+	if open := engine.OpenerOf(ctx); open != nil {
 		e.Open = open
 	}
 	if e.Memory == 0 {

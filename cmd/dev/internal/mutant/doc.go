@@ -4,6 +4,7 @@
 // a past, must be the same before and after a rewrite without methods.
 //
 //	m, err := onnx.Open("model.onnx")
-//	what, ok := mutant.Change(m, rng)              // "Add_12: Sub in place of Add"
-//	verdict, why, err := mutant.Judge(ctx, eng, m, folder, worker)
+//	changed, ok := mutant.Change(m, rng)             // changed.What is "Add_12 (Add): Sub in its place"
+//	judge := mutant.Judge{Engine: eng, Worker: worker}
+//	verdict, why, err := judge.Judge(ctx, m)
 package mutant

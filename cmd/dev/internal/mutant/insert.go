@@ -4,139 +4,144 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
+
+	"github.com/x448/float16"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Layers that are alike share measurements and verifications, so one of them alone is changed here: its
-// constant, what it makes of a graph's input, a value that nothing else reads.
+// number is a constant without dimensions, in a type that arithmetic is done in.
+func (s *subject) number(t onnx.DataType, x float64) string {
+	var raw []byte
+	switch t {
+	case onnx.Float:
+		raw = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(x)))
+	case onnx.Float16:
+		raw = binary.LittleEndian.AppendUint16(nil, float16.Fromfloat32(float32(x)).Bits())
+	case onnx.Double:
+		raw = binary.LittleEndian.AppendUint64(nil, math.Float64bits(x))
+	default:
+		raw = binary.LittleEndian.AppendUint64(nil, uint64(int64(x)))[:t.Size()]
+	}
+	c := onnx.NewTensor(s.fresh(), t, nil, raw)
+	s.add(c)
+	return c.Name
+}
 
-// changeConstantOfOne gives one reader of a constant a changed one; the others keep it.
-func changeConstantOfOne(m *onnx.Model, rng *rand.Rand) string {
-	n := pick(rng, m.Graph.Nodes)
-	if len(n.Inputs) == 0 {
+// shift makes a whole number 1 more or less, and a truth value the other one.
+func shift(s *subject, at place) string {
+	n := at.node
+	var op string
+	var more []string
+	switch {
+	case s.makes(at, isInteger):
+		op, more = pick(s.rng, []string{"Add", "Sub"}), []string{s.number(s.made(at), 1)}
+	case s.makes(at, func(t onnx.DataType) bool { return t == onnx.Bool }):
+		op = "Not"
+	default:
 		return ""
 	}
-	i := rng.IntN(len(n.Inputs))
-	t := m.Graph.Initializer(n.Inputs[i])
-	if t == nil {
-		for _, made := range m.Graph.Nodes {
-			if made.OpType == "Constant" && slices.Contains(made.Outputs, n.Inputs[i]) {
-				t = made.Tensor("value")
-			}
-		}
-	}
-	if t == nil {
+	readers := s.behind(at, func(from, to string) []*onnx.Node {
+		return []*onnx.Node{onnx.NewNode(op, append([]string{from}, more...), []string{to})}
+	})
+	if readers == "" {
 		return ""
 	}
-	changed, what := changedTensor(t, names(m).Fresh("mutant"), rng)
-	if changed == nil {
+	return fmt.Sprintf("%s: %s behind it for %s", name(n), op, readers)
+}
+
+// scale makes a real number half as large or twice, or turns its sign.
+func scale(s *subject, at place) string {
+	n := at.node
+	if !s.makes(at, isFloat) {
 		return ""
 	}
-	m.Graph.AddInitializer(changed)
-	n.Inputs[i] = changed.Name
-	return fmt.Sprintf("%s alone: %s", name(n), what)
+	factor := pick(s.rng, []float64{0.5, 2, -1})
+	other := s.number(s.made(at), factor)
+	readers := s.behind(at, func(from, to string) []*onnx.Node {
+		return []*onnx.Node{onnx.NewNode("Mul", []string{from, other}, []string{to})}
+	})
+	if readers == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s: times %g for %s", name(n), factor, readers)
 }
 
 // changeInputOfOne puts arithmetic between a graph's integer input and one of its readers: other
 // positions, another mask, other tokens.
-func changeInputOfOne(m *onnx.Model, rng *rand.Rand) string {
-	in := pick(rng, m.Graph.Inputs)
-	if in.Type != onnx.Int64 && in.Type != onnx.Int32 {
-		return ""
-	}
-	var readers []*onnx.Node
-	for _, n := range m.Graph.Nodes {
-		if slices.Contains(n.Inputs, in.Name) {
-			readers = append(readers, n)
+func changeInputOfOne(s *subject, at place) string {
+	n := at.node
+	var values []int
+	for i, v := range n.Inputs {
+		if isInteger(s.typeOf(at, v)) && slices.ContainsFunc(s.model.Graph.Inputs, func(in *onnx.ValueInfo) bool { return in.Name == v }) {
+			values = append(values, i)
 		}
 	}
-	if len(readers) == 0 {
+	if len(values) == 0 {
 		return ""
 	}
-	n := pick(rng, readers)
-	free := names(m)
-	one := onnx.NewTensor(free.Fresh("mutant"), in.Type, nil, binary.LittleEndian.AppendUint64(nil, 1)[:in.Type.Size()])
-	m.Graph.AddInitializer(one)
-	op := pick(rng, []string{"Add", "Sub", "Mul", "Max", "Min"})
-	second := pick(rng, []string{one.Name, one.Name, in.Name})
-	out := free.Fresh("mutant")
-	m.Graph.InsertNode(n, onnx.NewNode(op, []string{in.Name, second}, []string{out}))
-	n.Inputs[slices.Index(n.Inputs, in.Name)] = out
-	return fmt.Sprintf("%s reads %s(%s, %s)", name(n), op, in.Name, second)
+	i := pick(s.rng, values)
+	in := n.Inputs[i]
+	op := pick(s.rng, []string{"Add", "Sub", "Mul", "Max", "Min"})
+	second := in
+	if s.rng.IntN(3) > 0 {
+		second = s.number(s.typeOf(at, in), 1)
+	}
+	out := s.fresh()
+	s.scopes[at.graph].types[out] = s.typeOf(at, in)
+	at.graph.InsertNode(n, onnx.NewNode(op, []string{in, second}, []string{out}))
+	n.Inputs[i] = out
+	return fmt.Sprintf("%s reads %s(%s, %s)", name(n), op, in, second)
 }
 
 // addReader adds a part of one value to another that a node of the same kind makes, which has its
 // shape more often than not.
-func addReader(m *onnx.Model, rng *rand.Rand) string {
-	at := rng.IntN(len(m.Graph.Nodes))
-	n := m.Graph.Nodes[at]
+func addReader(s *subject, at place) string {
+	n := at.node
+	if !s.makes(at, isFloat) {
+		return ""
+	}
 	var others []string
-	for _, before := range m.Graph.Nodes[:at] {
+	for _, before := range at.graph.Nodes[:slices.Index(at.graph.Nodes, n)] {
 		if before.OpType == n.OpType && len(before.Outputs) == 1 {
 			others = append(others, before.Outputs[0])
 		}
 	}
-	if len(n.Outputs) != 1 || len(others) == 0 {
+	if len(others) == 0 {
 		return ""
 	}
-	free := names(m)
-	other, part, sum := pick(rng, others), free.Fresh("mutant"), free.Fresh("mutant")
-	half := onnx.NewTensor(free.Fresh("mutant"), onnx.Float, nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(0.5)))
-	if !redirect(m, n.Outputs[0], sum) {
+	other, half := pick(s.rng, others), s.number(s.made(at), 0.5)
+	readers := s.behind(at, func(from, to string) []*onnx.Node {
+		part := to + "/part"
+		return []*onnx.Node{
+			onnx.NewNode("Mul", []string{other, half}, []string{part}),
+			onnx.NewNode("Add", []string{from, part}, []string{to}),
+		}
+	})
+	if readers == "" {
 		return ""
 	}
-	m.Graph.AddInitializer(half)
-	after := next(m, at)
-	m.Graph.InsertNode(after, onnx.NewNode("Mul", []string{other, half.Name}, []string{part}))
-	m.Graph.InsertNode(after, onnx.NewNode("Add", []string{n.Outputs[0], part}, []string{sum}))
-	return fmt.Sprintf("%s: half of %q is added to it", name(n), other)
+	return fmt.Sprintf("%s: half of %q is added to it for %s", name(n), other, readers)
 }
 
 // roundThrough rounds a value to 16 bits, or cuts it to an integer.
-func roundThrough(m *onnx.Model, rng *rand.Rand) string {
-	at := rng.IntN(len(m.Graph.Nodes))
-	n := m.Graph.Nodes[at]
-	if len(n.Outputs) != 1 {
+func roundThrough(s *subject, at place) string {
+	n := at.node
+	if !s.makes(at, isFloat) {
 		return ""
 	}
-	to := pick(rng, []onnx.DataType{onnx.Float16, onnx.Float16, onnx.Int32})
-	free := names(m)
-	short, back := free.Fresh("mutant"), free.Fresh("mutant")
-	if !redirect(m, n.Outputs[0], back) {
-		return ""
-	}
-	after := next(m, at)
-	m.Graph.InsertNode(after, onnx.NewNode("Cast", []string{n.Outputs[0]}, []string{short}, onnx.IntAttr("to", int64(to))))
-	m.Graph.InsertNode(after, onnx.NewNode("Cast", []string{short}, []string{back}, onnx.IntAttr("to", int64(onnx.Float))))
-	return fmt.Sprintf("%s: through %v", name(n), to)
-}
-
-// redirect lets all readers of one value read another; false if there are none.
-func redirect(m *onnx.Model, from, to string) (read bool) {
-	for n := range m.Graph.AllNodes() {
-		for i, v := range n.Inputs {
-			if v == from {
-				n.Inputs[i], read = to, true
-			}
+	through := pick(s.rng, []onnx.DataType{onnx.Float16, onnx.Float16, onnx.Int32})
+	back := s.made(at)
+	readers := s.behind(at, func(from, to string) []*onnx.Node {
+		short := to + "/short"
+		return []*onnx.Node{
+			onnx.NewNode("Cast", []string{from}, []string{short}, onnx.IntAttr("to", int64(through))),
+			onnx.NewNode("Cast", []string{short}, []string{to}, onnx.IntAttr("to", int64(back))),
 		}
+	})
+	if readers == "" {
+		return ""
 	}
-	return read
-}
-
-// next is the node behind the one at an index, nil behind the last.
-func next(m *onnx.Model, at int) *onnx.Node {
-	if at+1 < len(m.Graph.Nodes) {
-		return m.Graph.Nodes[at+1]
-	}
-	return nil
-}
-
-// names are those of a model, for new ones.
-func names(m *onnx.Model) onnx.Names {
-	list := onnx.Names{}
-	list.Note(m.Graph)
-	return list
+	return fmt.Sprintf("%s: through %v for %s", name(n), through, readers)
 }

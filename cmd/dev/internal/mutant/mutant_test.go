@@ -37,23 +37,24 @@ func TestMutants(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer eng.Close()
+			judge := mutant.Judge{Engine: eng, Worker: worker}
 			judged := 0
 			for seed := range uint64(each) {
 				m, err := onnx.Open("../../../../testdata/models/" + name + "/model.onnx")
 				if err != nil {
 					t.Fatal(err)
 				}
-				what, ok := mutant.Change(m, rand.New(rand.NewPCG(seed, uint64(i))))
+				changed, ok := mutant.Change(m, rand.New(rand.NewPCG(seed, uint64(i))))
 				if !ok {
 					t.Fatalf("seed %d: nothing could be changed", seed)
 				}
-				v, why, err := mutant.Judge(context.Background(), eng, m, t.TempDir(), worker)
+				v, why, err := judge.Judge(context.Background(), m)
 				m.Close()
 				if err != nil {
 					t.Fatal(err)
 				}
 				if v == mutant.Wrong {
-					t.Errorf("seed %d: %s: %s", seed, what, why)
+					t.Errorf("seed %d: %s: %s", seed, changed.What, why)
 				}
 				if v.Judged() {
 					judged++

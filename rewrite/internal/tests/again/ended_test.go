@@ -12,7 +12,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 )
 
@@ -47,7 +46,7 @@ func TestEvaluationEnds(t *testing.T) {
 	memory := testengine.New(1 << 30)
 	again := func(last int) (int, error) {
 		dying := &mortal{last: last}
-		ctx := sharedengine.WithOpener(context.Background(), func(c engine.Config) (_ engine.Engine, err error) {
+		ctx := engine.WithOpener(context.Background(), func(c engine.Config) (_ engine.Engine, err error) {
 			dying.Engine, err = memory.Open(c, func(c engine.Config) (engine.Engine, error) { return engine.NewLocal(c) })
 			return dying, err
 		})

@@ -7,7 +7,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testengine"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/sharedengine"
 )
 
 // memory remembers what the tests of a package evaluated.
@@ -17,7 +16,7 @@ var memory = testengine.New(1 << 30)
 // asked for.
 func Rewrite(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*rewrite.Report, error) {
 	if len(opts.Evaluation.Worker) == 0 {
-		ctx = sharedengine.WithOpener(ctx, func(c engine.Config) (engine.Engine, error) {
+		ctx = engine.WithOpener(ctx, func(c engine.Config) (engine.Engine, error) {
 			return memory.Open(c, local)
 		})
 	}

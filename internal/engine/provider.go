@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"fmt"
+
+	ort "github.com/yalue/onnxruntime_go"
+)
+
+// provide lets a session run on an execution provider, and on the CPU what that has no kernel for. The name is
+// ONNX Runtime's short one: CUDA, XNNPACK, OpenVINO.
+func provide(options *ort.SessionOptions, provider string) error {
+	var err error
+	if provider == "CUDA" { // the one that the general call does not know
+		var cuda *ort.CUDAProviderOptions
+		if cuda, err = ort.NewCUDAProviderOptions(); err == nil {
+			defer cuda.Destroy()
+			err = options.AppendExecutionProviderCUDA(cuda)
+		}
+	} else {
+		err = options.AppendExecutionProvider(provider, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("ONNX Runtime %s has no execution provider %s that can be used here: %w", ort.GetVersion(), provider, err)
+	}
+	return nil
+}
+
+// canProvide is an error where ONNX Runtime lacks an execution provider.
+func canProvide(provider string) error {
+	options, err := ort.NewSessionOptions()
+	if err != nil {
+		return err
+	}
+	defer options.Destroy()
+	return provide(options, provider)
+}
