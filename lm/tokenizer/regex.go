@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Limits of a regular expression on one text. Those of models need a few
@@ -50,11 +52,11 @@ func (f patternFile) compile() (*pattern, error) {
 func newRegex(source string) (*pattern, error) {
 	translated, err := translate(source)
 	if err != nil {
-		return nil, fmt.Errorf("regular expression %q: %w", source, err)
+		return nil, fmt.Errorf("regular expression %q: %w", short.Name(source), err)
 	}
 	re, err := regexp2.Compile(translated, regexp2.OptionMaxBacktrackingStackSize(maxRegexStack))
 	if err != nil {
-		return nil, fmt.Errorf("regular expression %q: %w", source, err)
+		return nil, fmt.Errorf("regular expression %q: %w", short.Name(source), err)
 	}
 	re.MatchTimeout = maxRegexTime
 	return &pattern{re: re}, nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // operatorsText is the table of operators, as testdata/operators.py writes it.
@@ -46,7 +48,7 @@ func readTable() (*table, error) {
 		for _, f := range fields[1:] {
 			v, err := readVersion(f)
 			if err != nil {
-				return nil, fmt.Errorf("operators.txt: %q: %w", line, err)
+				return nil, fmt.Errorf("operators.txt: %q: %w", short.Name(line), err)
 			}
 			list = append(list, v)
 		}
