@@ -144,6 +144,10 @@ lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and
 	$(GO) vet $(packages)
 	$(GO) tool staticcheck $(packages)
 
+vulnerabilities: ## Look for known vulnerabilities in what the command and the server call (needs the internet)
+	@sh scripts/need.sh $(GO)
+	@sh scripts/vulnerabilities.sh ./cmd/rope-rewrite ./examples/serve
+
 generate: ## Write generated files anew
 	@sh scripts/need.sh $(GO)
 	$(GO) generate $(packages)

@@ -1,6 +1,10 @@
 package customop
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
+)
 
 // Node is an ONNX node by its parts, independent of any file format.
 type Node struct {
@@ -54,7 +58,7 @@ type builder struct {
 
 func (b *builder) fail(err error) {
 	if b.err == nil && err != nil {
-		b.err = fmt.Errorf("node %q (%s): %w", b.name, b.opType, err)
+		b.err = fmt.Errorf("node %q (%s): %w", short.Name(b.name), b.opType, err)
 	}
 }
 

@@ -3,6 +3,8 @@ package customop
 import (
 	"fmt"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // parser takes a node apart for a generated Parse function, and keeps the first error.
@@ -14,7 +16,7 @@ type parser struct {
 
 func (p *parser) fail(format string, args ...any) {
 	if p.err == nil {
-		p.err = fmt.Errorf("node %q (%s): %w", p.node.Name, p.node.OpType, fmt.Errorf(format, args...))
+		p.err = fmt.Errorf("node %q (%s): %w", short.Name(p.node.Name), short.Name(p.node.OpType), fmt.Errorf(format, args...))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // check refuses what no input could make right. What depends on shapes is left
@@ -115,11 +117,11 @@ func (r RotaryAttention) checkCacheType() error {
 		{"present_value_scale", r.PresentValueScale, r.PresentValue != ""},
 	} {
 		if (tensor.value != "") != (scaled && tensor.needed) {
-			return fmt.Errorf("%s is %q with cache_type %q: caches of int8 have scales, and others none", tensor.name, tensor.value, cmp.Or(r.CacheType, "same"))
+			return fmt.Errorf("%s is %q with cache_type %q: caches of int8 have scales, and others none", tensor.name, short.Name(tensor.value), short.Name(cmp.Or(r.CacheType, "same")))
 		}
 	}
 	if r.CacheType != "" && r.CacheType != "same" && r.PastKey == "" {
-		return fmt.Errorf("cache_type %q needs past_key and past_value", r.CacheType)
+		return fmt.Errorf("cache_type %q needs past_key and past_value", short.Name(r.CacheType))
 	}
 	return oneOf("cache_type", r.CacheType, "same", "float16", "bfloat16", "int8")
 }
@@ -285,7 +287,7 @@ func oneOf(name, value string, allowed ...string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is %q: it must be %s", name, value, strings.Join(allowed, " or "))
+	return fmt.Errorf("%s is %q: it must be %s", name, short.Name(value), strings.Join(allowed, " or "))
 }
 
 func flag(name string, value int64) error {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/offheap"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -124,12 +125,12 @@ func (f *fixed) prepare(first, batch, tokens int64) (*fixedCall, error) {
 		values, dims := call.Feed(in)
 		data, err := integers(in.Type, values)
 		if err != nil {
-			return c, fmt.Errorf("input %s: %w", in.Name, err)
+			return c, fmt.Errorf("input %s: %w", short.Name(in.Name), err)
 		}
 		c.numbers[in.Role] = data
 		t, err := add(in.Type, data, dims...)
 		if err != nil {
-			return c, fmt.Errorf("input %s: %w", in.Name, err)
+			return c, fmt.Errorf("input %s: %w", short.Name(in.Name), err)
 		}
 		c.inputs = append(c.inputs, t)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -182,7 +183,7 @@ func (g *growing) feed(call signature.Call) (inputs, own []tensor, err error) {
 			t, err = emptyCache(in, g.signature.Caches[in.Cache], call.Batch)
 		}
 		if err != nil {
-			return nil, own, fmt.Errorf("input %s: %w", in.Name, err)
+			return nil, own, fmt.Errorf("input %s: %w", short.Name(in.Name), err)
 		}
 		own, inputs = append(own, t), append(inputs, t)
 	}

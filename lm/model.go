@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
@@ -245,7 +246,7 @@ func genaiFile(folder string) (string, error) {
 	}
 	name := config.Model.Decoder.Filename
 	if name != "" && !filepath.IsLocal(name) {
-		return "", fmt.Errorf("%s names the decoder %q, which is outside its folder", filepath.Join(folder, "genai_config.json"), name)
+		return "", fmt.Errorf("%s names the decoder %q, which is outside its folder", filepath.Join(folder, "genai_config.json"), short.Name(name))
 	}
 	return name, nil
 }

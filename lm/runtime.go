@@ -14,6 +14,7 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -126,7 +127,7 @@ func openSession(path string, model *onnx.Model, inputs, outputs []string, fixed
 	}
 	s, err := ort.NewDynamicAdvancedSession(path, inputs, outputs, so)
 	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
+		return nil, fmt.Errorf("load %s: %w", short.Name(path), short.Error(err))
 	}
 	return ortSession{s}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -40,16 +41,16 @@ func feedable(s *signature.Signature, in signature.Input) error {
 		c := s.Caches[in.Cache]
 		switch {
 		case !isFloat(in.Type) && in.Type != onnx.Int8 || c.Heads == 0:
-			return fmt.Errorf("input %s is %v with %d heads, want float32, float16, bfloat16 or int8 [batch, heads, past, size] with known heads", in.Name, in.Type, c.Heads)
+			return fmt.Errorf("input %s is %v with %d heads, want float32, float16, bfloat16 or int8 [batch, heads, past, size] with known heads", short.Name(in.Name), in.Type, c.Heads)
 		case c.Rows > 0 && s.Rows == 0:
-			return fmt.Errorf("input %s has a cache of exactly %d tokens, but no input says how many it holds", in.Name, c.Rows)
+			return fmt.Errorf("input %s has a cache of exactly %d tokens, but no input says how many it holds", short.Name(in.Name), c.Rows)
 		}
 		return nil
 	case signature.Memory:
-		return fmt.Errorf("input %s takes the output of an encoder, which is not supported here", in.Name)
+		return fmt.Errorf("input %s takes the output of an encoder, which is not supported here", short.Name(in.Name))
 	case signature.Positions:
 		if in.Axes > 0 && s.Rows > 0 {
-			return fmt.Errorf("input %s takes %d positions for each token, which is not supported with a fixed-capacity cache", in.Name, in.Axes)
+			return fmt.Errorf("input %s takes %d positions for each token, which is not supported with a fixed-capacity cache", short.Name(in.Name), in.Axes)
 		}
 	case signature.CacheLength:
 		return nil // int32, as the op reads it
@@ -58,5 +59,5 @@ func feedable(s *signature.Signature, in signature.Input) error {
 	case in.Type == onnx.Int64, in.Type == onnx.Int32 && s.Rows == 0, in.Type == onnx.Bool && in.Role == signature.Branch:
 		return nil
 	}
-	return fmt.Errorf("input %s has element type %v, which cannot be fed", in.Name, in.Type)
+	return fmt.Errorf("input %s has element type %v, which cannot be fed", short.Name(in.Name), in.Type)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -101,7 +102,7 @@ func (c *comparison) ops(a, b *onnx.Graph) *First {
 		}
 		for i := range was {
 			if was[i] != is[i] {
-				return &First{What: fmt.Sprintf("%q is in the place of %q among its inputs or outputs", is[i], was[i])}
+				return &First{What: fmt.Sprintf("%q is in the place of %q among its inputs or outputs", short.Name(is[i]), short.Name(was[i]))}
 			}
 		}
 	}
@@ -123,7 +124,7 @@ func op(n *onnx.Node) [3]string {
 	return [3]string{domain, n.OpType, n.Overload}
 }
 
-func node(n *onnx.Node) string { return fmt.Sprintf("%s %q", n.OpType, n.Name) }
+func node(n *onnx.Node) string { return fmt.Sprintf("%s %q", short.Name(n.OpType), short.Name(n.Name)) }
 
 // graph compares graphs of the same nodes.
 func (c *comparison) graph(a, b *onnx.Graph, around scope) *First {
@@ -138,7 +139,7 @@ func (c *comparison) graph(a, b *onnx.Graph, around scope) *First {
 	}
 	for i := range a.Outputs {
 		if !c.same(a.Outputs[i].Name, b.Outputs[i].Name, s) {
-			return &First{What: fmt.Sprintf("the output %q comes from a different node", b.Outputs[i].Name)}
+			return &First{What: fmt.Sprintf("the output %q comes from a different node", short.Name(b.Outputs[i].Name))}
 		}
 	}
 	return nil
@@ -171,16 +172,16 @@ func (c *comparison) node(a, b *onnx.Node, s scope) *First {
 			continue
 		}
 		if t := s.weights[1][b.Inputs[i]]; t != nil && s.weights[0][a.Inputs[i]] != nil {
-			return &First{What: fmt.Sprintf("%s reads the weight %q, which has different numbers", node(b), t.Name)}
+			return &First{What: fmt.Sprintf("%s reads the weight %q, which has different numbers", node(b), short.Name(t.Name))}
 		}
-		return &First{What: fmt.Sprintf("%s reads %q as its input %d, which is a different value", node(b), b.Inputs[i], i)}
+		return &First{What: fmt.Sprintf("%s reads %q as its input %d, which is a different value", node(b), short.Name(b.Inputs[i]), i)}
 	}
 	if first := c.attributes(a, b, s); first != nil {
 		return first
 	}
 	for i := range a.Outputs {
 		if !s.pair(a.Outputs[i], b.Outputs[i]) {
-			return &First{What: fmt.Sprintf("%s makes %q, which another node makes in the expected graph", node(b), b.Outputs[i])}
+			return &First{What: fmt.Sprintf("%s makes %q, which another node makes in the expected graph", node(b), short.Name(b.Outputs[i]))}
 		}
 	}
 	return nil
@@ -196,7 +197,7 @@ func (c *comparison) attributes(a, b *onnx.Node, s scope) *First {
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		x, y := a.Attribute(name), b.Attribute(name)
 		if x == nil || y == nil || !c.attribute(x, y, s) {
-			return &First{What: fmt.Sprintf("%s differs in %s%s", node(b), name, numbers(x, y))}
+			return &First{What: fmt.Sprintf("%s differs in %s%s", node(b), short.Name(name), numbers(x, y))}
 		}
 	}
 	return nil
@@ -213,7 +214,7 @@ func numbers(x, y *onnx.Attribute) string {
 		case a.Type == onnx.AttrInt:
 			return fmt.Sprint(a.Int)
 		case a.Type == onnx.AttrString:
-			return fmt.Sprintf("%q", a.Bytes)
+			return fmt.Sprintf("%q", short.Name(string(a.Bytes)))
 		case a.Type == onnx.AttrFloats && y != nil && x != nil && len(x.Floats) == len(y.Floats):
 			i := 0
 			for i < len(x.Floats)-1 && x.Floats[i] == y.Floats[i] {
@@ -299,13 +300,13 @@ func (c *comparison) functions() *First {
 		fallback := f.Domain == customop.Domain
 		switch {
 		case g == nil && fallback:
-			return &First{What: fmt.Sprintf("the fallback %s was removed", f.Name)}
+			return &First{What: fmt.Sprintf("the fallback %s was removed", short.Name(f.Name))}
 		case g == nil:
-			return &First{Ops: true, What: fmt.Sprintf("the function %s is missing", f.Name)}
+			return &First{Ops: true, What: fmt.Sprintf("the function %s is missing", short.Name(f.Name))}
 		case fallback && f.Digest() != g.Digest():
-			return &First{What: fmt.Sprintf("the fallback %s is different", f.Name)}
+			return &First{What: fmt.Sprintf("the fallback %s is different", short.Name(f.Name))}
 		case !fallback && !c.function(f, g):
-			return &First{What: fmt.Sprintf("the function %s computes something else", f.Name)}
+			return &First{What: fmt.Sprintf("the function %s computes something else", short.Name(f.Name))}
 		}
 	}
 	for _, f := range c.models[1].Functions {
@@ -313,9 +314,9 @@ func (c *comparison) functions() *First {
 			continue
 		}
 		if f.Domain == customop.Domain {
-			return &First{What: fmt.Sprintf("the fallback %s was added", f.Name)}
+			return &First{What: fmt.Sprintf("the fallback %s was added", short.Name(f.Name))}
 		}
-		return &First{Ops: true, What: fmt.Sprintf("the function %s is unexpected", f.Name)}
+		return &First{Ops: true, What: fmt.Sprintf("the function %s is unexpected", short.Name(f.Name))}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -148,7 +149,7 @@ func (o *outside) pair(x, y *onnx.Node, s scope) *First {
 	}
 	for i := range max(len(x.Outputs), len(y.Outputs)) {
 		if was, is := at(x.Outputs, i), at(y.Outputs, i); was != is && (o.original[was] || o.original[is]) {
-			return &First{What: fmt.Sprintf("%s makes %q as its output %d, not %q", node(y), is, i, was)}
+			return &First{What: fmt.Sprintf("%s makes %q as its output %d, not %q", node(y), short.Name(is), i, short.Name(was))}
 		}
 	}
 	inputs := max(len(x.Inputs), len(y.Inputs))
@@ -180,10 +181,10 @@ func (o *outside) input(n *onnx.Node, i int, was, is string, s scope) *First {
 	switch {
 	case x != nil && y != nil:
 		if !o.contents(x, y) {
-			return &First{What: fmt.Sprintf("%s reads the weight %q, which has different numbers", node(n), y.Name)}
+			return &First{What: fmt.Sprintf("%s reads the weight %q, which has different numbers", node(n), short.Name(y.Name))}
 		}
 	case was != is && (o.original[was] || o.original[is]):
-		return &First{What: fmt.Sprintf("%s reads %q as its input %d, which is a different value", node(n), is, i)}
+		return &First{What: fmt.Sprintf("%s reads %q as its input %d, which is a different value", node(n), short.Name(is), i)}
 	}
 	return nil
 }
@@ -199,12 +200,12 @@ func (o *outside) attributesOf(x, y *onnx.Node, s scope) *First {
 			continue
 		}
 		if b == nil || !o.attribute(a, b, s) {
-			return &First{What: fmt.Sprintf("%s differs in %s%s", node(y), a.Name, numbers(a, b))}
+			return &First{What: fmt.Sprintf("%s differs in %s%s", node(y), short.Name(a.Name), numbers(a, b))}
 		}
 	}
 	for _, b := range y.Attributes {
 		if x.Attribute(b.Name) == nil {
-			return &First{What: fmt.Sprintf("%s differs in %s", node(y), b.Name)}
+			return &First{What: fmt.Sprintf("%s differs in %s", node(y), short.Name(b.Name))}
 		}
 	}
 	return nil

@@ -3,6 +3,8 @@ package onnx
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // CheckValues returns an error about the first value that a node reads or a
@@ -17,7 +19,7 @@ func (m *Model) CheckValues() error {
 	}
 	for _, f := range m.Functions {
 		if err := f.checkValues(); err != nil {
-			return fmt.Errorf("function %q: %w", f.Name, err)
+			return fmt.Errorf("function %q: %w", short.Name(f.Name), err)
 		}
 	}
 	return nil
@@ -42,7 +44,7 @@ func (g *Graph) checkValues(around *made) error {
 	s := &made{values: map[string]bool{}, around: around}
 	for _, v := range g.Inputs {
 		if s.values[v.Name] {
-			return fmt.Errorf("two inputs have the name %q: the model is broken", v.Name)
+			return fmt.Errorf("two inputs have the name %q: the model is broken", short.Name(v.Name))
 		}
 		s.values[v.Name] = true
 	}
@@ -68,7 +70,7 @@ func (f *Function) checkValues() error {
 	s := &made{values: map[string]bool{}}
 	for _, v := range f.Inputs {
 		if s.values[v] {
-			return fmt.Errorf("two inputs have the name %q: the model is broken", v)
+			return fmt.Errorf("two inputs have the name %q: the model is broken", short.Name(v))
 		}
 		s.values[v] = true
 	}
@@ -91,7 +93,7 @@ func (s *made) checkNodes(nodes []*Node) error {
 	for i, n := range nodes {
 		for _, v := range n.Inputs {
 			if v != "" && !s.has(v) {
-				return fmt.Errorf("%s reads %q, which no node, input or initializer makes: the model is broken", n.place(i), v)
+				return fmt.Errorf("%s reads %q, which no node, input or initializer makes: the model is broken", n.place(i), short.Name(v))
 			}
 		}
 		if err := n.checkPerm(); err != nil {
@@ -130,14 +132,16 @@ func (n *Node) checkPerm() error {
 func checkGiven(outputs []string, own map[string]bool) error {
 	for _, v := range outputs {
 		if !own[v] {
-			return fmt.Errorf("no node, input or initializer makes the output %q: the model is broken", v)
+			return fmt.Errorf("no node, input or initializer makes the output %q: the model is broken", short.Name(v))
 		}
 	}
 	return nil
 }
 
 // place names a node in an error by its place in the list that it stands in.
-func (n *Node) place(i int) string { return fmt.Sprintf("node %d (%s %q)", i, plain(n.OpType), n.Name) }
+func (n *Node) place(i int) string {
+	return fmt.Sprintf("node %d (%s %q)", i, plain(short.Name(n.OpType)), short.Name(n.Name))
+}
 
 // plain is a word of a file as errors have it: with quotes if it could be taken for something else.
 func plain(word string) string {

@@ -7,6 +7,8 @@ import (
 	"iter"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // UnreadableData yields an error for each constant that something reads and
@@ -20,7 +22,7 @@ func (m *Model) UnreadableData() iter.Seq[error] {
 	return func(yield func(error) bool) {
 		sizes := fileSizes{}
 		for t := range m.constantsRead() {
-			if err := t.readable(sizes); err != nil && !yield(fmt.Errorf("tensor %q: %w", t.Name, err)) {
+			if err := t.readable(sizes); err != nil && !yield(fmt.Errorf("tensor %q: %w", short.Name(t.Name), err)) {
 				return
 			}
 		}

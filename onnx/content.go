@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Bytes returns the contents in their raw form: elements in row-major order,
@@ -18,7 +20,7 @@ import (
 func (t *Tensor) Bytes() ([]byte, error) {
 	b, err := t.contents()
 	if err != nil {
-		return nil, fmt.Errorf("tensor %q: %w", t.Name, err)
+		return nil, fmt.Errorf("tensor %q: %w", short.Name(t.Name), err)
 	}
 	return b, nil
 }
@@ -114,7 +116,7 @@ func (t *Tensor) varints(num protowire.Number, width int) ([]byte, error) {
 // UTF-8.
 func (t *Tensor) Strings() ([][]byte, error) {
 	if t.Type != String {
-		return nil, fmt.Errorf("tensor %q: holds %s, not strings", t.Name, t.Type)
+		return nil, fmt.Errorf("tensor %q: holds %s, not strings", short.Name(t.Name), t.Type)
 	}
 	var out [][]byte
 	err := t.src.each(func(r record) error {
@@ -124,7 +126,7 @@ func (t *Tensor) Strings() ([][]byte, error) {
 		return nil
 	})
 	if err == nil && int64(len(out)) != t.Len() {
-		err = fmt.Errorf("tensor %q: %w: %d strings for dimensions %v", t.Name, ErrFormat, len(out), t.Dims)
+		err = fmt.Errorf("tensor %q: %w: %d strings for dimensions %v", short.Name(t.Name), ErrFormat, len(out), t.Dims)
 	}
 	return out, err
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/x448/float16"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Floats returns the elements of a tensor of float, double, half, bfloat16,
@@ -32,7 +34,7 @@ func (t *Tensor) Int64s() ([]int64, error) {
 func convert[T any](t *Tensor, fromFloat func(float64) T, fromInt func(int64) T) ([]T, error) {
 	float, integer := floatDecoders[t.Type], intDecoders[t.Type]
 	if integer == nil && (float == nil || fromFloat == nil) {
-		return nil, fmt.Errorf("tensor %q: %s elements cannot be converted to numbers of that kind", t.Name, t.Type)
+		return nil, fmt.Errorf("tensor %q: %s elements cannot be converted to numbers of that kind", short.Name(t.Name), t.Type)
 	}
 	b, err := t.Bytes()
 	if err != nil {

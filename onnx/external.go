@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
@@ -52,7 +53,7 @@ func externalOf(entries []*onnxpb.StringStringEntryProto) (*external, error) {
 func sizeOf(p *onnxpb.StringStringEntryProto) (int64, error) {
 	n, err := strconv.ParseInt(p.GetValue(), 10, 64)
 	if err != nil || n < 0 {
-		return 0, fmt.Errorf("the %s of external data is %q", p.GetKey(), p.GetValue())
+		return 0, fmt.Errorf("the %s of external data is %q", p.GetKey(), short.Name(p.GetValue()))
 	}
 	return n, nil
 }
@@ -75,7 +76,7 @@ func (e *external) fits(size, have int64) error {
 		return fmt.Errorf("%w: the external data has %d bytes, but the tensor needs %d", ErrFormat, e.length, size)
 	}
 	if e.offset > have || size > have-e.offset { // a sum could exceed 63 bits
-		return fmt.Errorf("external data %q has %d bytes, too few for %d from byte %d on", e.location, have, size, e.offset)
+		return fmt.Errorf("external data %q has %d bytes, too few for %d from byte %d on", short.Name(e.location), have, size, e.offset)
 	}
 	return nil
 }

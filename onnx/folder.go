@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // ErrRefused is wrapped by errors about external data that a model must not
@@ -66,13 +68,13 @@ func (f *folder) size(location string) (int64, error) {
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return 0, fmt.Errorf("external data %q: %w", location, err)
+		return 0, fmt.Errorf("external data %q: %w", short.Name(location), err)
 	}
 	return info.Size(), nil
 }
 
 func errNoFolder(location string) error {
-	return fmt.Errorf("external data %q: the model was not opened from a file, so its folder is unknown: %w", location, fs.ErrNotExist)
+	return fmt.Errorf("external data %q: the model was not opened from a file, so its folder is unknown: %w", short.Name(location), fs.ErrNotExist)
 }
 
 // data returns the contents of the file at a location, mapped.
@@ -92,7 +94,7 @@ func (f *folder) data(location string) ([]byte, error) {
 	defer file.Close()
 	m, err := mapFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("external data %q: %w", location, err)
+		return nil, fmt.Errorf("external data %q: %w", short.Name(location), err)
 	}
 	if f.maps == nil {
 		f.maps = make(map[string]*mapping)
@@ -112,15 +114,15 @@ func (f *folder) open(location string) (*os.File, error) {
 	dir := filepath.Dir(f.model)
 	path, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(location)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &FileError{f.model, fmt.Errorf("external data %q is missing beside %s: %w", location, f.model, fs.ErrNotExist)}
+		return nil, &FileError{f.model, fmt.Errorf("external data %q is missing beside %s: %w", short.Name(location), f.model, fs.ErrNotExist)}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("external data %q: %w", location, err)
+		return nil, fmt.Errorf("external data %q: %w", short.Name(location), err)
 	}
 	for _, inside := range []string{dir, f.model} {
 		root, err := filepath.EvalSymlinks(inside)
 		if err != nil {
-			return nil, fmt.Errorf("external data %q: %w", location, err)
+			return nil, fmt.Errorf("external data %q: %w", short.Name(location), err)
 		}
 		if inside == f.model {
 			root = filepath.Dir(root)
@@ -129,7 +131,7 @@ func (f *folder) open(location string) (*os.File, error) {
 			return openRegular(root, rel, location)
 		}
 	}
-	return nil, fmt.Errorf("external data %q leads outside the model's folder to %s: %w", location, path, ErrRefused)
+	return nil, fmt.Errorf("external data %q leads outside the model's folder to %s: %w", short.Name(location), path, ErrRefused)
 }
 
 // openRegular opens a regular file below root; the file system may have
@@ -142,10 +144,10 @@ func openRegular(root, rel, location string) (*os.File, error) {
 	defer r.Close()
 	info, err := r.Stat(rel)
 	if err != nil {
-		return nil, fmt.Errorf("external data %q: %w", location, err)
+		return nil, fmt.Errorf("external data %q: %w", short.Name(location), err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("external data %q is not a regular file: %w", location, ErrRefused)
+		return nil, fmt.Errorf("external data %q is not a regular file: %w", short.Name(location), ErrRefused)
 	}
 	return r.Open(rel)
 }
@@ -158,7 +160,7 @@ func checkLocation(location string) error {
 	reason := ""
 	switch {
 	case len(location) > longestLocation:
-		return fmt.Errorf("the external data location %q… has %d bytes, more than the %d of a path: %w", location[:64], len(location), longestLocation, ErrRefused)
+		return fmt.Errorf("the external data location %q… has %d bytes, more than the %d of a path: %w", short.Name(location[:64]), len(location), longestLocation, ErrRefused)
 	case strings.ContainsRune(location, 0):
 		reason = "holds a NUL byte"
 	case strings.HasPrefix(location, "/") || strings.HasPrefix(location, `\`) || filepath.VolumeName(location) != "":
@@ -170,7 +172,7 @@ func checkLocation(location string) error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("the external data location %q %s: %w", location, reason, ErrRefused)
+	return fmt.Errorf("the external data location %q %s: %w", short.Name(location), reason, ErrRefused)
 }
 
 func hasParent(location string) bool {

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
@@ -148,7 +149,7 @@ func (g *Graph) read(r *reader) error {
 		case graphInitializer:
 			t := &Tensor{src: source{rec.body}}
 			g.Initializers = append(g.Initializers, t)
-			return r.openAt(t, func() string { return fmt.Sprintf("initializer %q", t.Name) })
+			return r.openAt(t, func() string { return fmt.Sprintf("initializer %q", short.Name(t.Name)) })
 		case graphSparse:
 			t := &SparseTensor{src: source{rec.body}}
 			g.SparseInitializers = append(g.SparseInitializers, t)
@@ -175,7 +176,7 @@ func openNode(r *reader, list *[]*Node, rec record) error {
 func openValue(r *reader, list *[]*ValueInfo, rec record) error {
 	v := &ValueInfo{src: source{rec.body}}
 	*list = append(*list, v)
-	return r.openAt(v, func() string { return fmt.Sprintf("value %q", v.Name) })
+	return r.openAt(v, func() string { return fmt.Sprintf("value %q", short.Name(v.Name)) })
 }
 
 func (g *Graph) fields() []field {

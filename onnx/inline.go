@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // maxInlined bounds the nodes that functions may grow to: forty functions that
@@ -98,7 +100,7 @@ func (in *inliner) graph(g *Graph, within []*Function) error {
 
 // body returns the nodes of a function as they stand in the place of a call.
 func (in *inliner) body(call *Node, f *Function, within []*Function) ([]*Node, error) {
-	fail := func(err error) error { return fmt.Errorf("the function %s: %w", f.Name, err) }
+	fail := func(err error) error { return fmt.Errorf("the function %s: %w", short.Name(f.Name), err) }
 	if err := in.callable(call, f, within); err != nil {
 		return nil, fail(err)
 	}
@@ -128,7 +130,7 @@ func (in *inliner) body(call *Node, f *Function, within []*Function) ([]*Node, e
 	}
 	for i, v := range f.Outputs {
 		if i < len(call.Outputs) && call.Outputs[i] != "" && !e.given[v] {
-			return nil, fail(fmt.Errorf("no node makes its output %q", v))
+			return nil, fail(fmt.Errorf("no node makes its output %q", short.Name(v)))
 		}
 	}
 	return append(nodes, passed...), nil
@@ -144,11 +146,11 @@ func (in *inliner) callable(call *Node, f *Function, within []*Function) error {
 	}
 	for _, o := range f.Opsets {
 		if have := in.model.Opset(o.Domain); have != o.Version && (have != 0 || in.uses(f, o.Domain)) {
-			return fmt.Errorf("it uses version %d of the operator set %q, but the model uses %d", o.Version, o.Domain, have)
+			return fmt.Errorf("it uses version %d of the operator set %q, but the model uses %d", o.Version, short.Name(o.Domain), have)
 		}
 	}
 	if len(call.Inputs) > len(f.Inputs) || len(call.Outputs) > len(f.Outputs) {
-		return fmt.Errorf("node %q gives it %d inputs and takes %d outputs, but it has %d and %d", call.Name, len(call.Inputs), len(call.Outputs), len(f.Inputs), len(f.Outputs))
+		return fmt.Errorf("node %q gives it %d inputs and takes %d outputs, but it has %d and %d", short.Name(call.Name), len(call.Inputs), len(call.Outputs), len(f.Inputs), len(f.Outputs))
 	}
 	return nil
 }
@@ -198,7 +200,7 @@ func (e *expansion) node(b *Node) (*Node, error) {
 	}
 	for i, v := range b.Inputs {
 		if v != "" && !e.given[v] {
-			return nil, fmt.Errorf("its node %q reads %q, which nothing before it makes", b.Name, v)
+			return nil, fmt.Errorf("its node %q reads %q, which nothing before it makes", short.Name(b.Name), short.Name(v))
 		}
 		n.Inputs[i] = e.renamed[v]
 	}
@@ -281,7 +283,7 @@ func (e *expansion) rename(g *Graph, outer map[string]string) error {
 		for i, v := range n.Inputs {
 			to, known := names[v]
 			if !known {
-				return fmt.Errorf("node %q inside it reads %q, which nothing before it makes", n.Name, v)
+				return fmt.Errorf("node %q inside it reads %q, which nothing before it makes", short.Name(n.Name), short.Name(v))
 			}
 			n.Inputs[i] = to
 		}
@@ -300,7 +302,7 @@ func (e *expansion) rename(g *Graph, outer map[string]string) error {
 	for _, v := range g.Outputs {
 		to, known := names[v.Name]
 		if !known {
-			return fmt.Errorf("a graph inside it gives %q, which nothing makes", v.Name)
+			return fmt.Errorf("a graph inside it gives %q, which nothing makes", short.Name(v.Name))
 		}
 		v.Name = to
 	}

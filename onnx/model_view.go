@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
@@ -29,7 +30,7 @@ func (m *Model) read(r *reader) error {
 		case modelFunctions:
 			f := &Function{src: source{rec.body}}
 			m.Functions = append(m.Functions, f)
-			return r.openAt(f, func() string { return fmt.Sprintf("function %q", f.Name) })
+			return r.openAt(f, func() string { return fmt.Sprintf("function %q", short.Name(f.Name)) })
 		case modelTraining:
 			t := &Training{src: source{rec.body}}
 			m.Training = append(m.Training, t)

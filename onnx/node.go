@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx/onnxpb"
 )
 
@@ -191,7 +192,7 @@ func openAttributes(r *reader, list []*Attribute) error {
 		if err := r.open(a); isLocated(err) {
 			return err
 		} else if err != nil {
-			return fmt.Errorf("attribute %q: %w", a.Name, err)
+			return fmt.Errorf("attribute %q: %w", short.Name(a.Name), err)
 		}
 	}
 	return nil

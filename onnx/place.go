@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/clone"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // dataFile is a file of external data that a saved model needs beside it.
@@ -35,7 +36,7 @@ func (m *Model) dataToPlace(path string) ([]dataFile, error) {
 		location := filepath.Clean(filepath.FromSlash(t.external.location))
 		if other, ok := owner[location]; ok {
 			if other != t.folder && !sameFolder(other, t.folder) {
-				return nil, fmt.Errorf("external data %q of %s and of %s would overwrite each other", location, other.model, t.folder.model)
+				return nil, fmt.Errorf("external data %q of %s and of %s would overwrite each other", short.Name(location), other.model, t.folder.model)
 			}
 			continue
 		}
@@ -82,18 +83,18 @@ func (d dataFile) stage(dir string, opts SaveOptions, progress *meter) (s *stage
 	location := filepath.FromSlash(d.location)
 	// Root follows no link that leads out of dir.
 	if err := root.MkdirAll(filepath.Dir(location), 0o777); err != nil {
-		return nil, "", fmt.Errorf("external data %q: %w", d.location, err)
+		return nil, "", fmt.Errorf("external data %q: %w", short.Name(d.location), err)
 	}
 	target := filepath.Join(dir, location)
 	switch same, err := sameData(root, location, from, progress); {
 	case err != nil:
-		return nil, "", fmt.Errorf("external data %q: %w", d.location, err)
+		return nil, "", fmt.Errorf("external data %q: %w", short.Name(d.location), err)
 	case same == one && (opts.Link || !opts.Force):
 		return nil, Linked, progress.add(d.size)
 	case same == identical:
 		return nil, "", progress.add(d.size)
 	case same == different && !opts.Force:
-		return nil, "", fmt.Errorf("another file already has the name of the external data %q: %w; choose another folder or force it to be replaced", d.location, fs.ErrExist)
+		return nil, "", fmt.Errorf("another file already has the name of the external data %q: %w; choose another folder or force it to be replaced", short.Name(d.location), fs.ErrExist)
 	}
 	if err := checkReplaceable(target); err != nil {
 		return nil, "", err
@@ -112,7 +113,7 @@ func (d dataFile) stage(dir string, opts SaveOptions, progress *meter) (s *stage
 	}
 	if err := copyFile(s.file, from, progress); err != nil {
 		s.discard()
-		return nil, "", fmt.Errorf("copying external data %q: %w", d.location, err)
+		return nil, "", fmt.Errorf("copying external data %q: %w", short.Name(d.location), err)
 	}
 	return s, Copied, nil
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"unsafe"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // WriteContents writes the contents of a tensor of the model to w, in the form of
@@ -13,7 +15,7 @@ import (
 // piece stays in memory. It fails where Tensor.Bytes does, and with an error of w.
 func (m *Model) WriteContents(t *Tensor, w io.Writer) error {
 	if err := m.writeContents(t, w); err != nil {
-		return fmt.Errorf("tensor %q: %w", t.Name, err)
+		return fmt.Errorf("tensor %q: %w", short.Name(t.Name), err)
 	}
 	return nil
 }

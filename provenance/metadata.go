@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -24,7 +25,7 @@ func Read(m *onnx.Model) (*Record, error) {
 		if key == Key {
 			r, err := parse(value)
 			if err != nil {
-				return nil, fmt.Errorf("the metadata %q is not a readable record of a rewrite: %w", Key, err)
+				return nil, fmt.Errorf("the metadata %q is not a readable record of a rewrite: %w", short.Name(Key), err)
 			}
 			return r, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/onnx/opset"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
@@ -112,10 +113,10 @@ func (r *request) check() (err error) {
 		}
 	}
 	if !slices.Contains([]string{"", plan.Exact, plan.Fast}, r.opts.Numerics.Precision) {
-		return fmt.Errorf("precision %q: expected exact or fast", r.opts.Numerics.Precision)
+		return fmt.Errorf("precision %q: expected exact or fast", short.Name(r.opts.Numerics.Precision))
 	}
 	if !slices.Contains([]string{"", plan.ExactAngles, plan.OriginalAngles}, r.opts.Numerics.Angles) {
-		return fmt.Errorf("angles %q: expected exact or original", r.opts.Numerics.Angles)
+		return fmt.Errorf("angles %q: expected exact or original", short.Name(r.opts.Numerics.Angles))
 	}
 	opset := max(r.model.Opset(""), r.opts.Output.OperatorSet)
 	if err := r.features.Check(r.model, r.earlier.Frees, opset); err != nil {

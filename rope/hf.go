@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
@@ -67,7 +68,7 @@ func ParseLayerRopeParameters(data []byte) (map[string]Spec, error) {
 	}
 	for _, n := range entries {
 		if !n.isObject() && !n.isNull() {
-			return nil, fmt.Errorf("rope_parameters: key %q is beside the parameters per layer type; put it into the parameters of each type", n.key)
+			return nil, fmt.Errorf("rope_parameters: key %q is beside the parameters per layer type; put it into the parameters of each type", short.Name(n.key))
 		}
 	}
 	return byType, nil
@@ -93,7 +94,7 @@ func specOf(entries []entry) (Spec, error) {
 		}
 		p, err := m.param(entry.key)
 		if err != nil && !named(entries) {
-			return Spec{}, fmt.Errorf("key %q needs a method; name one with rope_type (%s)", entry.key, strings.Join(ropeTypes(), ", "))
+			return Spec{}, fmt.Errorf("key %q needs a method; name one with rope_type (%s)", short.Name(entry.key), strings.Join(ropeTypes(), ", "))
 		}
 		if err != nil {
 			return Spec{}, err
@@ -116,7 +117,7 @@ func specOf(entries []entry) (Spec, error) {
 func flat(entries []entry) error {
 	for _, n := range entries {
 		if n.isObject() {
-			return fmt.Errorf("key %q holds an object; expected a number, list or text", n.key)
+			return fmt.Errorf("key %q holds an object; expected a number, list or text", short.Name(n.key))
 		}
 	}
 	return nil
@@ -149,11 +150,11 @@ func readObject(data []byte) ([]entry, error) {
 		}
 		key := token.(string) // the decoder refuses any other key
 		if slices.ContainsFunc(entries, func(n entry) bool { return n.key == key }) {
-			return nil, fmt.Errorf("key %q is given twice", key)
+			return nil, fmt.Errorf("key %q is given twice", short.Name(key))
 		}
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
-			return nil, fmt.Errorf("value of %q is not JSON: %w", key, err)
+			return nil, fmt.Errorf("value of %q is not JSON: %w", short.Name(key), err)
 		}
 		entries = append(entries, entry{key, value})
 	}
@@ -178,7 +179,7 @@ func ropeType(entries []entry) (string, error) {
 			return "", fmt.Errorf("%s=%s is not a text", n.key, n.value)
 		}
 		if foundKey != "" && name != found {
-			return "", fmt.Errorf("%s=%q and %s=%q disagree", foundKey, found, n.key, name)
+			return "", fmt.Errorf("%s=%q and %s=%q disagree", foundKey, short.Name(found), n.key, short.Name(name))
 		}
 		found, foundKey = name, n.key
 	}
@@ -205,7 +206,7 @@ func methodOfRopeType(ropeType string, entries []entry) (Method, error) {
 			return m, nil
 		}
 	}
-	return Method{}, fmt.Errorf("unknown rope_type %q%s; known: %s", ropeType, suggest.Hint(ropeType, ropeTypes()), strings.Join(ropeTypes(), ", "))
+	return Method{}, fmt.Errorf("unknown rope_type %q%s; known: %s", short.Name(ropeType), suggest.Hint(ropeType, ropeTypes()), strings.Join(ropeTypes(), ", "))
 }
 
 // ropeTypes lists the values of rope_type.

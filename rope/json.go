@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // An Attention is written as JSON under the field's usual names; what has its zero
@@ -63,7 +65,7 @@ func nameOf[T ~uint8](names []string, x T, what string) ([]byte, error) {
 func valueOf[T ~uint8](names []string, x *T, text []byte, what string) error {
 	i := slices.Index(names, string(text))
 	if i < 0 {
-		return fmt.Errorf("%s %q is none of %q", what, text, names)
+		return fmt.Errorf("%s %q is none of %q", what, short.Name(string(text)), short.Names(names))
 	}
 	*x = T(i)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
@@ -106,12 +107,12 @@ func Lookup(axis Axis, name string) (Method, error) {
 		names = append(names, m.Name)
 	}
 	if len(names) == 0 {
-		return Method{}, fmt.Errorf("%v: unknown method %q: this version has no %v methods", axis, name, axis)
+		return Method{}, fmt.Errorf("%v: unknown method %q: this version has no %v methods", axis, short.Name(name), axis)
 	}
 	if other != nil {
 		return Method{}, &AxisError{Asked: axis, Name: other.Name, Axis: other.Axis}
 	}
-	return Method{}, fmt.Errorf("%v: unknown method %q%s; methods: %s", axis, name, meant(name, names), strings.Join(names, ", "))
+	return Method{}, fmt.Errorf("%v: unknown method %q%s; methods: %s", axis, short.Name(name), meant(name, names), strings.Join(names, ", "))
 }
 
 // AxisError says that a method was given for another axis than its own.
@@ -161,9 +162,9 @@ func (m Method) param(key string) (Param, error) {
 		return m.Params[i], nil
 	}
 	if len(keys) == 0 {
-		return Param{}, fmt.Errorf("%s: unknown key %q: the method takes none", m.title(), key)
+		return Param{}, fmt.Errorf("%s: unknown key %q: the method takes none", m.title(), short.Name(key))
 	}
-	return Param{}, fmt.Errorf("%s: unknown key %q%s; keys: %s", m.title(), key, suggest.Hint(key, keys), strings.Join(keys, ", "))
+	return Param{}, fmt.Errorf("%s: unknown key %q%s; keys: %s", m.title(), short.Name(key), suggest.Hint(key, keys), strings.Join(keys, ", "))
 }
 
 // check says whether the value has the parameter's kind and obeys its rule.
@@ -178,7 +179,7 @@ func (p Param) check(v Value) error {
 		return fmt.Errorf("%s=%v %w", p.Name, v, err)
 	}
 	if p.Kind == Word && !slices.Contains(p.Words, v.text) {
-		return fmt.Errorf("%s=%q%s must be %s", p.Name, v.text, suggest.Hint(v.text, p.Words), strings.Join(p.Words, " or "))
+		return fmt.Errorf("%s=%q%s must be %s", p.Name, short.Name(v.text), suggest.Hint(v.text, p.Words), strings.Join(p.Words, " or "))
 	}
 	if p.Rule.allow == nil || v.share {
 		return nil

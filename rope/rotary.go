@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Rotary says how ApplyRotary rotates the heads of a tensor. Names are those of Transformer
@@ -194,7 +196,7 @@ func (r Rotary) Check(elements int, shape []int) error {
 	case "thd":
 		rank = 3
 	default:
-		return fmt.Errorf("tensor format %q: it must be bshd, sbhd, bhsd or thd", r.TensorFormat)
+		return fmt.Errorf("tensor format %q: it must be bshd, sbhd, bhsd or thd", short.Name(r.TensorFormat))
 	}
 	product := 1
 	for _, n := range shape {

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Spec names a method and the parameters that were given for it; what is not
@@ -59,7 +61,7 @@ func ParseSpec(axis Axis, text string) (Spec, error) {
 		key, value, found := strings.Cut(item, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if !found || key == "" {
-			return Spec{}, fmt.Errorf("%s: %q is not key=value%s", m.title(), item, m.shape(item, i == 0))
+			return Spec{}, fmt.Errorf("%s: %q is not key=value%s", m.title(), short.Name(item), m.shape(item, i == 0))
 		}
 		p, err := m.param(m.spelled(key))
 		if err != nil {
@@ -67,7 +69,7 @@ func ParseSpec(axis Axis, text string) (Spec, error) {
 		}
 		v, err := p.read(value)
 		if err != nil {
-			return Spec{}, fmt.Errorf("%s: %s=%q %w; it takes %s", m.title(), p.Name, value, err, p.takes())
+			return Spec{}, fmt.Errorf("%s: %s=%q %w; it takes %s", m.title(), p.Name, short.Name(value), err, p.takes())
 		}
 		if err := s.set(m, p, v); err != nil {
 			return Spec{}, err

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
@@ -89,7 +90,7 @@ var otherNames = map[string]string{
 func meant(name string, names []string) string {
 	for other, ours := range otherNames {
 		if suggest.Same(other, name) && slices.Contains(names, ours) {
-			return fmt.Sprintf(" (did you mean %q?)", ours)
+			return fmt.Sprintf(" (did you mean %q?)", short.Name(ours))
 		}
 	}
 	return suggest.Hint(name, names)
@@ -135,7 +136,7 @@ func misshapen(axis Axis, text string) error {
 	end := strings.IndexFunc(name, func(r rune) bool { return strings.ContainsRune("= ,\t", r) })
 	switch {
 	case name == "":
-		return fmt.Errorf("%v: %q is not a method; write name or name:key=value,key=value", axis, text)
+		return fmt.Errorf("%v: %q is not a method; write name or name:key=value,key=value", axis, short.Name(text))
 	case strings.HasPrefix(name, "-"):
 		return fmt.Errorf("%v: expected a method, not the flag %s; write name or name:key=value,key=value", axis, name)
 	case strings.HasPrefix(name, "{"):
@@ -143,7 +144,7 @@ func misshapen(axis Axis, text string) error {
 	case strings.Trim(name, "0123456789.kKmM") == "":
 		for m := range Methods() {
 			if m.Axis == axis && len(m.Params) > 0 && (m.Params[0].Stretches || m.Params[0].counts()) {
-				return fmt.Errorf("%v: %q is not a method; write name:key=value, for example %s:%s=%s", axis, text, m.Name, m.Params[0].Name, text)
+				return fmt.Errorf("%v: %q is not a method; write name:key=value, for example %s:%s=%s", axis, short.Name(text), m.Name, m.Params[0].Name, text)
 			}
 		}
 	}
@@ -160,7 +161,7 @@ func misshapen(axis Axis, text string) error {
 	}
 	for m := range Methods() {
 		if key := m.spelled(word); m.Axis == axis && slices.Contains(m.keys(), key) {
-			return fmt.Errorf("%v: %q is not a method; write name:key=value, for example %s:%s", axis, text, m.Name, strings.TrimSpace(text))
+			return fmt.Errorf("%v: %q is not a method; write name:key=value, for example %s:%s", axis, short.Name(text), m.Name, strings.TrimSpace(text))
 		}
 	}
 	return nil

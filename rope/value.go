@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Kind is the type of a parameter's value.
@@ -206,7 +208,7 @@ func parseValue(kind Kind, text string) (Value, error) {
 		for item := range strings.SplitSeq(inner, ";") {
 			x, err := parseNumber(strings.TrimSpace(item))
 			if err != nil {
-				return Value{}, fmt.Errorf("holds %q, which %w", item, err)
+				return Value{}, fmt.Errorf("holds %q, which %w", short.Name(item), err)
 			}
 			v.list = append(v.list, x)
 		}

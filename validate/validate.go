@@ -10,6 +10,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/modeldiff"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -270,7 +271,7 @@ func exchanged(original, patched []string) string {
 	was, is := common(original, patched), common(patched, original)
 	for i := range was {
 		if was[i] != is[i] {
-			return fmt.Sprintf("the output %q is in the place of %q", is[i], was[i])
+			return fmt.Sprintf("the output %q is in the place of %q", short.Name(is[i]), short.Name(was[i]))
 		}
 	}
 	return ""

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/audit"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -223,7 +224,7 @@ func row(l audit.Line) string {
 	}
 	what := l.What
 	if l.Scope != "" {
-		below = append(below, "in "+l.Scope)
+		below = append(below, "in "+short.Name(l.Scope))
 	}
 	text := fmt.Sprintf("  %-23s %-8s %-15s %-15s %s", what, l.Layers, cell("claimed", l.Claimed), cell("graph", l.Measured), l.Verdict)
 	if l.Verdict == audit.Differs {

@@ -17,6 +17,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 )
@@ -263,7 +264,7 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 	for _, f := range e.forms {
 		task, file, found := strings.Cut(f, "=")
 		if _, err := evaluation.BuiltinForm(task); !found || err != nil {
-			return p, nil, cli.Usage("--form %q: expected TASK=FILE, TASK one of passkey, needles, kv and variables", f)
+			return p, nil, cli.Usage("--form %q: expected TASK=FILE, TASK one of passkey, needles, kv and variables", short.Name(f))
 		}
 		if p.Forms[task], err = evaluation.ReadForm(file); err != nil {
 			return p, nil, err
@@ -300,7 +301,7 @@ func parseDepths(text string) (list []float64, err error) {
 		number, percent := strings.CutSuffix(strings.TrimSpace(part), "%")
 		x, err := strconv.ParseFloat(number, 64)
 		if err != nil || !percent || !(x >= 0 && x <= 100) {
-			return nil, fmt.Errorf("%q: expected a number such as 5, or places such as 10%%,50%%,90%%", text)
+			return nil, fmt.Errorf("%q: expected a number such as 5, or places such as 10%%,50%%,90%%", short.Name(text))
 		}
 		list = append(list, x/100)
 	}
@@ -342,7 +343,7 @@ func (e *evalCommand) variants(models []string) (list []evaluation.Variant, err 
 				}
 			}
 			if slices.ContainsFunc(list, func(w evaluation.Variant) bool { return w.Name == v.Name }) {
-				return nil, cli.Usage("%q would be evaluated twice; give each method once, and each model a different name", v.Name)
+				return nil, cli.Usage("%q would be evaluated twice; give each method once, and each model a different name", short.Name(v.Name))
 			}
 			list = append(list, v)
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -35,7 +36,7 @@ func (s *sampleCount) Set(text string) error {
 		}
 		n, err := strconv.Atoi(strings.TrimSpace(number))
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q: expected numbers above 0, such as 20 or 20,12k:3", text)
+			return fmt.Errorf("%q: expected numbers above 0, such as 20 or 20,12k:3", short.Name(text))
 		}
 		if !own {
 			set.all = n

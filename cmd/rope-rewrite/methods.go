@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -17,7 +18,7 @@ func newMethods(c *cli.Common) *cobra.Command {
 		Short: "List the methods, or describe one with its keys",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return cli.Usage("one method at a time, got %d: %q", len(args), args)
+				return cli.Usage("one method at a time, got %d: %q", len(args), short.Names(args))
 			}
 			return nil
 		},
@@ -39,9 +40,9 @@ func newMethods(c *cli.Common) *cobra.Command {
 			if len(list) == 0 {
 				nearest := ""
 				if name := rope.Suggest(args[0]); name != "" {
-					nearest = fmt.Sprintf(" (did you mean %q?)", name)
+					nearest = fmt.Sprintf(" (did you mean %q?)", short.Name(name))
 				}
-				return cli.Usage("there is no method %q%s; rope-rewrite methods lists all", args[0], nearest)
+				return cli.Usage("there is no method %q%s; rope-rewrite methods lists all", short.Name(args[0]), nearest)
 			}
 			return c.Show(cmd, describeMethods(list), func(w *cli.Writer) {
 				if len(args) == 0 {

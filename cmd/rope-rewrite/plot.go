@@ -17,6 +17,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/diagram"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -70,7 +71,7 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
 				return cli.Usage("plot needs a kind of picture, and a method, an encoding or a model; write e.g. plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
 			}
 			if !slices.Contains(plotKinds, args[0]) {
-				return cli.Usage("%q cannot be drawn; expected one of %s", args[0], strings.Join(plotKinds, ", "))
+				return cli.Usage("%q cannot be drawn; expected one of %s", short.Name(args[0]), strings.Join(plotKinds, ", "))
 			}
 			return nil
 		},
@@ -109,7 +110,7 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 	case p.output == "":
 		return cli.Usage("plot needs a file to write; name it with -o FILE.png or -o FILE.svg")
 	case p.theme != "light" && p.theme != "dark":
-		return cli.Usage("--theme %q: expected light or dark", p.theme)
+		return cli.Usage("--theme %q: expected light or dark", short.Name(p.theme))
 	case p.rotaryDim < 2 || p.rotaryDim%2 != 0:
 		return cli.Usage("--rotary-dim %d: expected an even number above 0", p.rotaryDim)
 	case !(p.theta > 1):
@@ -167,7 +168,7 @@ func (p *plotting) bias(cmd *cobra.Command, name string) (figured, error) {
 		}
 		return diagram.ModelBias(p.layer, a, int(p.length))
 	case !slices.Contains(diagram.Biases, name):
-		return nil, cli.Usage("the bias of %q cannot be drawn; expected one of %s%s", name, strings.Join(diagram.Biases, ", "), suggest.Hint(name, diagram.Biases))
+		return nil, cli.Usage("the bias of %q cannot be drawn; expected one of %s%s", short.Name(name), strings.Join(diagram.Biases, ", "), suggest.Hint(name, diagram.Biases))
 	case given && !diagram.PerHead(name):
 		return nil, cli.Usage("--heads: the bias of %s does not depend on the number of heads; leave --heads out", name)
 	case p.heads < 1 || p.heads > 4096:
@@ -240,7 +241,7 @@ func (p *plotting) ids(a rope.Attention) ([]int64, error) {
 	for i, part := range strings.Split(p.documents, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil || n < 1 || n > 1<<20 {
-			return nil, cli.Usage("--documents %q: expected numbers of tokens above 0, separated by commas", p.documents)
+			return nil, cli.Usage("--documents %q: expected numbers of tokens above 0, separated by commas", short.Name(p.documents))
 		}
 		ids = append(ids, slices.Repeat([]int64{int64(i + 1)}, n)...)
 	}
@@ -272,7 +273,7 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 		before, methods = diagram.Named{Name: filepath.Base(of), Attention: a}, p.methods
 	} else {
 		if len(p.methods) > 0 {
-			return nil, cli.Usage("--method is for models; write the method instead of %q", of)
+			return nil, cli.Usage("--method is for models; write the method instead of %q", short.Name(of))
 		}
 		methods = []string{of}
 		pairs := p.rotaryDim / 2

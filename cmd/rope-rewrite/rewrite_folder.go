@@ -170,7 +170,7 @@ func (r *rewriteCommand) became(f modelfolder.File) (lines []string) {
 			return []string{"restored to what it was before the earlier rewrite"}
 		}
 		for _, c := range f.Changes {
-			lines = append(lines, short(c))
+			lines = append(lines, brief(c))
 			if base := c.Base(); base != "" {
 				lines = append(lines, base+", as in the graph or the method")
 			}
@@ -187,8 +187,8 @@ func (r *rewriteCommand) became(f modelfolder.File) (lines []string) {
 	return []string{string(f.What)}
 }
 
-// short is a change without what is too long for a line.
-func short(c modelconfig.Change) string {
+// brief is a change without what is too long for a line.
+func brief(c modelconfig.Change) string {
 	const most = 2 * cli.Width // dictionaries of LongRoPE have a number for each pair of channels
 	if text := []rune(c.String()); len(text) > most {
 		return string(text[:most]) + "…"

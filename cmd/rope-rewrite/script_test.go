@@ -99,6 +99,9 @@ func runCommand(ts *testscript.TestScript, args []string) (code int, said string
 	if strings.Contains(strings.Join(args, " "), "--json") {
 		stdout = "" // for programs
 	}
+	if at := repeated.FindStringIndex(stdout + stderr); at != nil {
+		ts.Fatalf("a long name is repeated: %s", stdout+stderr)
+	}
 	for line := range strings.Lines(stdout + stderr) {
 		line = strings.TrimRight(line, "\n")
 		// A path that is longer than the line cannot be broken.

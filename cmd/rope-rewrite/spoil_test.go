@@ -19,6 +19,10 @@ import (
 // spoil writes a changed copy of a model:
 //
 //	site-N     the scores of the N-th attention layer go through a sine: it cannot be measured
+//	names      every name but those of inputs and outputs has 10,000 characters
+//	inputs     those of inputs and outputs, too
+//	unmade     names, and a node reads a value that nothing makes
+//	locations  as stripped, the file's name of 10,000 characters
 //	unrotated  every angle is zero: attention without rotation
 //	shift      the scores of the first attention are doubled: another model, which runs
 //	escapes    site-0, its names with control characters and those that turn text
@@ -32,7 +36,10 @@ import (
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	switch args[0] {
 	case "stripped", "outside":
-		strip(ts, ts.MkAbs(args[1]), ts.MkAbs(args[2]), args[0] == "outside")
+		strip(ts, ts.MkAbs(args[1]), ts.MkAbs(args[2]), "weights.bin", args[0] == "outside")
+		return
+	case "locations":
+		strip(ts, ts.MkAbs(args[1]), ts.MkAbs(args[2]), longName, false)
 		return
 	case "old":
 		mark := regexp.MustCompile(`(rope_ops version=[^ ]+ spec=)[0-9]+`)
@@ -56,6 +63,11 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 		g.AddInput(onnx.NewValueInfo("unread/"+n.Name, onnx.Int64, onnx.Dim{Param: n.Name}))
 		m.SetMetadata(n.Name, n.Name)
 		m.ProducerName = n.Name
+	case "names", "inputs", "unmade":
+		lengthen(m, args[0] != "names")
+		if args[0] == "unmade" {
+			nth(ts, g, "Softmax", 0).Inputs[0] += longName
+		}
 	case "unrotated":
 		for _, n := range g.Nodes {
 			if n.OpType == "Sin" || n.OpType == "Cos" {
@@ -92,8 +104,48 @@ func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(m.Save(ts.MkAbs(args[2]), onnx.SaveOptions{}))
 }
 
+// longName is what spoil appends to names. Nothing else that the command says has twenty of its letters in a row.
+var longName = strings.Repeat("q", 10_000)
+
+// repeated is a part of longName that is longer than what a message may have of it, on one line or on several.
+var repeated = regexp.MustCompile(`(?:q\s*){101}`)
+
+// lengthen makes every name of a model long: nodes, values, weights, metadata, and those of inputs and outputs or not.
+func lengthen(m *onnx.Model, ends bool) {
+	g := m.Graph
+	named := map[string]string{"": ""}
+	if !ends {
+		for _, v := range slices.Concat(g.Inputs, g.Outputs) {
+			named[v.Name] = v.Name
+		}
+	}
+	long := func(name string) string {
+		if _, ok := named[name]; !ok {
+			named[name] = name + "/" + longName + "/" + name
+		}
+		return named[name]
+	}
+	for _, n := range g.Nodes {
+		n.Name = n.Name + longName + n.OpType
+		for i := range n.Inputs {
+			n.Inputs[i] = long(n.Inputs[i])
+		}
+		for i := range n.Outputs {
+			n.Outputs[i] = long(n.Outputs[i])
+		}
+	}
+	for _, t := range g.Initializers {
+		t.Name = long(t.Name)
+	}
+	for _, v := range slices.Concat(g.Inputs, g.Outputs, g.ValueInfo) {
+		v.Name = long(v.Name)
+	}
+	g.Name, m.ProducerName = longName, longName
+	m.SetMetadata("key"+longName, "value"+longName)
+}
+
 // strip makes large weights external data, which it writes or leaves away.
-func strip(ts *testscript.TestScript, from, to string, keep bool) {
+func strip(ts *testscript.TestScript, from, to, location string, keep bool) {
 	data, err := os.ReadFile(from)
 	ts.Check(err)
 	m := new(onnxpb.ModelProto)
@@ -103,7 +155,7 @@ func strip(ts *testscript.TestScript, from, to string, keep bool) {
 		if len(w.RawData) <= 4096 {
 			continue
 		}
-		entries := map[string]string{"location": "weights.bin"}
+		entries := map[string]string{"location": location}
 		if keep {
 			entries["offset"], entries["length"] = fmt.Sprint(len(weights)), fmt.Sprint(len(w.RawData))
 			weights = append(weights, w.RawData...)
@@ -117,7 +169,7 @@ func strip(ts *testscript.TestScript, from, to string, keep bool) {
 	ts.Check(err)
 	ts.Check(os.WriteFile(to, data, 0o666))
 	if keep {
-		ts.Check(os.WriteFile(filepath.Join(filepath.Dir(to), "weights.bin"), weights, 0o666))
+		ts.Check(os.WriteFile(filepath.Join(filepath.Dir(to), location), weights, 0o666))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
@@ -137,7 +138,7 @@ func offLayers(w *cli.Writer, c *validate.Claim) {
 		}
 		if wrong++; wrong == 1 {
 			w.Line("%s", cli.Wrap(fmt.Sprintf("Layer %d (%s) is the first that is wrong: its error is %.1e, a plain implementation's %.1e. The worst number of its output %v is %.6g instead of %.6g: row %d, head %d, token %d at position %d, channel %d.",
-				l.Layer, l.Node, l.Error, l.Plain, l.Shape, l.Worst.Got, l.Worst.Want, l.Worst.Row, l.Worst.Head, l.Worst.Token, l.Worst.Position, l.Worst.Channel), "  "))
+				l.Layer, short.Name(l.Node), l.Error, l.Plain, l.Shape, l.Worst.Got, l.Worst.Want, l.Worst.Row, l.Worst.Head, l.Worst.Token, l.Worst.Position, l.Worst.Channel), "  "))
 		}
 	}
 	if wrong > 1 {
@@ -172,6 +173,8 @@ var validatePage string
 func writeValidation(path string, r *validate.Report) error {
 	t, err := template.New("validate").Funcs(template.FuncMap{
 		"method":  func(m provenance.Edit) string { return cli.MethodText(m) },
+		"quote":   cli.Quote,
+		"name":    func(text string) string { return cli.Quote(short.Name(text)) },
 		"title":   func(v validate.Verdict) string { return strings.ToUpper(string(v[:1])) + string(v[1:]) },
 		"e":       func(x float64) string { return fmt.Sprintf("%.1e", x) },
 		"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },

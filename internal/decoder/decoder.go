@@ -11,6 +11,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/float16"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -260,7 +261,7 @@ func (d *Decoder) feeds(s Step, places []int64) (map[string]engine.Tensor, error
 		values, dims := call.Feed(in)
 		t, err := engine.Integers(in.Type, values, dims...)
 		if err != nil {
-			return nil, fmt.Errorf("input %q: %w", in.Name, err)
+			return nil, fmt.Errorf("input %q: %w", short.Name(in.Name), err)
 		}
 		feeds[in.Name] = t
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -15,7 +16,7 @@ import (
 func hold(m *onnx.Model, scales map[string][]float32) error {
 	for _, out := range m.Graph.Outputs {
 		if list := scales[out.Name]; list != nil && !holdOutput(m.Graph, out, list) {
-			return fmt.Errorf("its attention does not read the cache's output %q, so it cannot be run with the fixed scales of the other model", out.Name)
+			return fmt.Errorf("its attention does not read the cache's output %q, so it cannot be run with the fixed scales of the other model", short.Name(out.Name))
 		}
 	}
 	return nil

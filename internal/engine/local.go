@@ -10,6 +10,7 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -52,7 +53,7 @@ func (e *Local) Load(_ context.Context, m Model) (Session, error) {
 		s.session, err = ort.NewDynamicAdvancedSession(m.Path, m.Inputs, m.Outputs, options)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("ONNX Runtime refused the model: %w", err)
+		return nil, fmt.Errorf("ONNX Runtime refused the model: %w", short.Error(err))
 	}
 	return s, nil
 }
@@ -130,25 +131,25 @@ func (s *localSession) Run(ctx context.Context, feeds map[string]Tensor) (map[st
 	for i, name := range s.model.Inputs {
 		feed, ok := feeds[name]
 		if !ok {
-			return nil, fmt.Errorf("input %q is not fed", name)
+			return nil, fmt.Errorf("input %q is not fed", short.Name(name))
 		}
 		v, err := toValue(feed)
 		if err != nil {
-			return nil, fmt.Errorf("input %q: %w", name, err)
+			return nil, fmt.Errorf("input %q: %w", short.Name(name), err)
 		}
 		inputs[i] = v
 	}
 	outputs := make([]ort.Value, len(s.model.Outputs))
 	defer destroy(outputs)
 	if err := s.session.Run(inputs, outputs); err != nil {
-		return nil, err
+		return nil, short.Error(err)
 	}
 	runtime.KeepAlive(feeds)
 	results := make(map[string]Tensor, len(outputs))
 	for i, v := range outputs {
 		t, err := fromValue(v)
 		if err != nil {
-			return nil, fmt.Errorf("output %q: %w", s.model.Outputs[i], err)
+			return nil, fmt.Errorf("output %q: %w", short.Name(s.model.Outputs[i]), err)
 		}
 		results[s.model.Outputs[i]] = t
 	}

@@ -70,6 +70,7 @@ var Rules = []Rule{
 	{"internal/offheap", "large memory that the collector does not count", nil, nil},
 	{"internal/ownfile", "whether code may be loaded from a file", nil, nil},
 	{"internal/ranges", "lists of numbers as text", nil, nil},
+	{"internal/short", "how much of a long name a message repeats; every folder may import it", nil, nil},
 	{"internal/signature", "what the inputs and outputs of a language model are", []string{"customop", "onnx", "internal/configfile"}, nil},
 	{"internal/suggest", "the nearest known word", nil, nil},
 	{"internal/testengine", "an engine that remembers what models gave, for tests", []string{"internal/engine"}, nil},
@@ -96,8 +97,14 @@ func RuleOf(folder string) (Rule, bool) {
 	return best, best.Folder != ""
 }
 
+// shared is what every folder may import.
+const shared = "internal/short"
+
 // Allows reports whether packages under the rule may import one of this repository.
 func (r Rule) Allows(folder string) bool {
+	if folder == shared {
+		return true
+	}
 	if under, ok := RuleOf(folder); ok && under.Folder == r.Folder {
 		return true
 	}

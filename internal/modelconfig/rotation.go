@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -55,7 +56,7 @@ func scalingIn(data json.RawMessage, key, kind string) (rope.Spec, error) {
 		spec, ok = byType[""]
 	}
 	if !ok {
-		return rope.Spec{}, fmt.Errorf("%s has no parameters for a layer of type %q", key, kind)
+		return rope.Spec{}, fmt.Errorf("%s has no parameters for a layer of type %q", key, short.Name(kind))
 	}
 	return scalingOf(spec), nil
 }

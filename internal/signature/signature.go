@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -164,11 +165,11 @@ func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
 				s.Batch, s.Length = known(v.Shape[0]), known(v.Shape[1])
 			}
 		case 0:
-			return fmt.Errorf("the input %q cannot be fed here (input_ids, attention_mask, position_ids, caches and what the rewriter adds can)", v.Name)
+			return fmt.Errorf("the input %q cannot be fed here (input_ids, attention_mask, position_ids, caches and what the rewriter adds can)", short.Name(v.Name))
 		case Positions:
 			if len(v.Shape) == 3 {
 				if in.Axes = v.Shape[0].Value; !v.Shape[0].Known() || in.Axes < 1 {
-					return fmt.Errorf("the input %q does not say how many positions a token has", v.Name)
+					return fmt.Errorf("the input %q does not say how many positions a token has", short.Name(v.Name))
 				}
 			}
 		case Past:
@@ -199,7 +200,7 @@ func newCache(g *onnx.Graph, v *onnx.ValueInfo, folder string) (Cache, error) {
 	}
 	var err error
 	if c.Size, err = headSize(g, v.Name, folder); err != nil {
-		return c, fmt.Errorf("the cache input %q leaves its last dimension open: %w", v.Name, err)
+		return c, fmt.Errorf("the cache input %q leaves its last dimension open: %w", short.Name(v.Name), err)
 	}
 	return c, nil
 }

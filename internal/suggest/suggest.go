@@ -3,6 +3,8 @@ package suggest
 import (
 	"fmt"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Nearest returns the name that most resembles word, "" where none does. Case
@@ -21,7 +23,7 @@ func Nearest(word string, names []string) string {
 // none is near.
 func Hint(word string, names []string) string {
 	if best := Nearest(word, names); best != "" {
-		return fmt.Sprintf(" (did you mean %q?)", best)
+		return fmt.Sprintf(" (did you mean %q?)", short.Name(best))
 	}
 	return ""
 }

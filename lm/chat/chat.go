@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
@@ -124,7 +125,7 @@ func (t *Template) prepare(messages []Message, o Options) (*rendering, error) {
 	}
 	for _, name := range t.unset {
 		if _, given := o.Variables[name]; !given && strings.Contains(r.use.text, name) {
-			return nil, fmt.Errorf("the chat template reads %s, and tokenizer_config.json does not have it: transformers takes that of the tokenizer's class, so put it, or null, into the file", name)
+			return nil, fmt.Errorf("the chat template reads %s, and tokenizer_config.json does not have it: transformers takes that of the tokenizer's class, so put it, or null, into the file", short.Name(name))
 		}
 	}
 	var err error
@@ -162,11 +163,11 @@ func (t *Template) variables(messages []Message, o Options) (map[string]any, err
 	for _, name := range slices.Sorted(maps.Keys(o.Variables)) {
 		switch name {
 		case "messages", "tools", "documents", "add_generation_prompt":
-			return nil, fmt.Errorf("the variable %s is set by Render: leave it out of Variables", name)
+			return nil, fmt.Errorf("the variable %s is set by Render: leave it out of Variables", short.Name(name))
 		}
 		v, err := value(o.Variables[name])
 		if err != nil {
-			return nil, fmt.Errorf("the variable %s: %w", name, err)
+			return nil, fmt.Errorf("the variable %s: %w", short.Name(name), err)
 		}
 		d[name] = v
 	}
@@ -191,7 +192,7 @@ func (t *Template) variables(messages []Message, o Options) (map[string]any, err
 				err = errors.New("it is not a JSON object")
 			}
 			if err != nil {
-				return nil, fmt.Errorf("%s, number %d: %w", name, i+1, err)
+				return nil, fmt.Errorf("%s, number %d: %w", short.Name(name), i+1, err)
 			}
 			list = append(list, v)
 		}

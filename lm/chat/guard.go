@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
@@ -57,7 +58,7 @@ func (t *Template) RenderGuarded(messages []Message, o Options, specials []strin
 		_, ok := r.guarded(occurrences([]string{s}), plain, taken)
 		return !ok
 	})
-	return Text{}, fmt.Errorf("the chat template does something else where a message has the text of the special token %q, so that text cannot be told from the token: take it out of the messages", specials[max(at, 0)])
+	return Text{}, fmt.Errorf("the chat template does something else where a message has the text of the special token %q, so that text cannot be told from the token: take it out of the messages", short.Name(specials[max(at, 0)]))
 }
 
 // guarded renders with guards. It is not ok if that gives another text.

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
@@ -108,7 +109,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 			return err
 		}
 		if slices.Contains(read.keys, name) {
-			return fmt.Errorf("a message has the key %q twice", name)
+			return fmt.Errorf("a message has the key %q twice", short.Name(name))
 		}
 		read.keys = append(read.keys, name)
 		text, isText := v.(string)

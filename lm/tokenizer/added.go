@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // addedToken is a token that is found in a text before the model sees it.
@@ -50,7 +52,7 @@ func newAdded(tokens []addedToken, v *vocabulary, n normalizer) (*added, error) 
 			continue
 		}
 		if len(t.Content) > maxToken {
-			return nil, fmt.Errorf("its added token %.40q... has more than %d bytes", t.Content, maxToken)
+			return nil, fmt.Errorf("its added token %.40q... has more than %d bytes", short.Name(t.Content), maxToken)
 		}
 		id, ok := a.ids[t.Content]
 		if !ok {
@@ -61,7 +63,7 @@ func newAdded(tokens []addedToken, v *vocabulary, n normalizer) (*added, error) 
 			next++
 		}
 		if t.ID != id {
-			return nil, fmt.Errorf("its added token %q has the id %d in the file, but Hugging Face's library gives it %d; put it into the vocabulary with the id that the model uses", t.Content, t.ID, id)
+			return nil, fmt.Errorf("its added token %q has the id %d in the file, but Hugging Face's library gives it %d; put it into the vocabulary with the id that the model uses", short.Name(t.Content), t.ID, id)
 		}
 		a.ids[t.Content], a.tokens[id] = id, t
 		if t.Special {
@@ -119,7 +121,7 @@ func (m *matcher) add(text string, id int64, t addedToken) error {
 	}
 	if found, length := m.trie.longest(text); length == len(text) {
 		other := m.tokens[found].Content
-		return fmt.Errorf("its added tokens %q and %q are the same when normalized", min(other, t.Content), max(other, t.Content))
+		return fmt.Errorf("its added tokens %q and %q are the same when normalized", short.Name(min(other, t.Content)), short.Name(max(other, t.Content)))
 	}
 	m.trie.add(text, int32(len(m.tokens)))
 	m.tokens = append(m.tokens, matchable{t, id})

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // bpe merges letters to tokens, pair by pair, in the order of a list (byte-pair
@@ -93,7 +95,7 @@ func readMerges(b json.RawMessage) ([][]string, error) {
 	}
 	for i, p := range pairs {
 		if len(p) != 2 {
-			return nil, fmt.Errorf("its merge number %d, %q, is not a pair", i, p)
+			return nil, fmt.Errorf("its merge number %d, %q, is not a pair", i, short.Names(p))
 		}
 	}
 	return pairs, nil
@@ -104,13 +106,13 @@ func (m *bpe) addMerges(pairs [][]string) error {
 	for rank, p := range pairs {
 		rest, ok := strings.CutPrefix(p[1], m.prefix)
 		if !ok {
-			return fmt.Errorf("its merge number %d, %q, lacks the continuing_subword_prefix %q", rank, p, m.prefix)
+			return fmt.Errorf("its merge number %d, %q, lacks the continuing_subword_prefix %q", rank, short.Names(p), short.Name(m.prefix))
 		}
 		var ids [3]int64
 		for i, token := range []string{p[0], p[1], p[0] + rest} {
 			id, ok := m.ids[token]
 			if !ok {
-				return fmt.Errorf("its merge number %d needs the token %q, which is not in its vocabulary", rank, token)
+				return fmt.Errorf("its merge number %d needs the token %q, which is not in its vocabulary", rank, short.Name(token))
 			}
 			ids[i] = id
 		}

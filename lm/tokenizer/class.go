@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // class is a set of letters in a regular expression.
@@ -239,7 +241,7 @@ func (t *translator) posix() (classItem, error) {
 	name, negated := strings.CutPrefix(name, "^")
 	set, ok := posixRunes(name)
 	if !ok {
-		return classItem{}, fmt.Errorf("[:%s:] is not known here", name)
+		return classItem{}, fmt.Errorf("[:%s:] is not known here", short.Name(name))
 	}
 	if negated {
 		set = set.negated()

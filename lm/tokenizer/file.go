@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // file is tokenizer.json. Its parts are read by those who know them.
@@ -30,7 +32,7 @@ func readFile(b []byte) (*file, error) {
 		return nil, err
 	}
 	if f.Version != "" && f.Version != "1.0" {
-		return nil, fmt.Errorf("its version is %q, and only 1.0 is known here", f.Version)
+		return nil, fmt.Errorf("its version is %q, and only 1.0 is known here", short.Name(f.Version))
 	}
 	if absent(f.Model) {
 		return nil, errors.New("it has no model: it is not a tokenizer.json of Hugging Face's")
@@ -88,11 +90,11 @@ func readPart[T any](what string, part json.RawMessage, known map[string]reader[
 	}
 	read, ok := known[name]
 	if !ok {
-		return none, fmt.Errorf("its %s %q is not known here", what, name)
+		return none, fmt.Errorf("its %s %q is not known here", what, short.Name(name))
 	}
 	built, err := read(part, at)
 	if err != nil {
-		return none, fmt.Errorf("%s %s: %w", what, name, err)
+		return none, fmt.Errorf("%s %s: %w", what, short.Name(name), err)
 	}
 	return built, nil
 }
@@ -119,7 +121,7 @@ func (l *letter) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	if utf8.RuneCountInString(text) != 1 {
-		return fmt.Errorf("%q is not one letter", text)
+		return fmt.Errorf("%q is not one letter", short.Name(text))
 	}
 	r, _ := utf8.DecodeRuneInString(text)
 	*l = letter(r)

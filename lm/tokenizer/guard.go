@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Span is a part of a text, in bytes.
@@ -77,7 +79,7 @@ func (t *Tokenizer) stayedText(text string, part section, guarded []Span, ids []
 			want = want[1:]
 		default:
 			token, _ := t.Token(id)
-			return fmt.Errorf("a guarded part of the text holds the special token %q, and this tokenizer cannot keep that a text: take it out of the text", token)
+			return fmt.Errorf("a guarded part of the text holds the special token %q, and this tokenizer cannot keep that a text: take it out of the text", short.Name(token))
 		}
 	}
 	return nil

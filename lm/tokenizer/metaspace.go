@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // metaspace writes blanks as a letter, and puts one before words.
@@ -37,9 +39,9 @@ func readMetaspaceFile(b json.RawMessage) (metaspace, error) {
 	case m.scheme == "":
 		m.scheme = "always"
 	case m.scheme != "always" && m.scheme != "first" && m.scheme != "never":
-		return m, fmt.Errorf("its prepend_scheme %q is not known here", m.scheme)
+		return m, fmt.Errorf("its prepend_scheme %q is not known here", short.Name(m.scheme))
 	case never && m.scheme != "never":
-		return m, fmt.Errorf("its prepend_scheme %q and add_prefix_space false contradict each other", m.scheme)
+		return m, fmt.Errorf("its prepend_scheme %q and add_prefix_space false contradict each other", short.Name(m.scheme))
 	}
 	return m, nil
 }

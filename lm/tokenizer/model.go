@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // model turns a piece of a text into ids.
@@ -34,10 +36,10 @@ func newVocabulary(ids map[string]uint32) (*vocabulary, error) {
 	v := &vocabulary{ids: make(map[string]int64, len(ids)), tokens: make(map[int64]string, len(ids)), size: len(ids)}
 	for token, id := range ids {
 		if id > math.MaxInt32 {
-			return nil, fmt.Errorf("its token %q has the id %d, which is too large", token, id)
+			return nil, fmt.Errorf("its token %q has the id %d, which is too large", short.Name(token), id)
 		}
 		if other, ok := v.tokens[int64(id)]; ok {
-			return nil, fmt.Errorf("its tokens %q and %q both have the id %d", min(token, other), max(token, other), id)
+			return nil, fmt.Errorf("its tokens %q and %q both have the id %d", short.Name(min(token, other)), short.Name(max(token, other)), id)
 		}
 		v.ids[token], v.tokens[int64(id)] = int64(id), token
 	}
@@ -68,9 +70,9 @@ func (u unknown) unknownID() int64 { return u.id }
 // missing is the error for a text that cannot be written in tokens.
 func (u unknown) missing(text string) error {
 	if !u.named {
-		return fmt.Errorf("the tokenizer has no token for %.40q and no unknown token", text)
+		return fmt.Errorf("the tokenizer has no token for %.40q and no unknown token", short.Name(text))
 	}
-	return fmt.Errorf("the tokenizer has no token for %.40q, and its unk_token %q is not in its vocabulary", text, u.token)
+	return fmt.Errorf("the tokenizer has no token for %.40q, and its unk_token %q is not in its vocabulary", short.Name(text), short.Name(u.token))
 }
 
 // bytes gives the tokens of bytes such as <0x0A>; ok is false if one has none.
@@ -99,11 +101,11 @@ func readModel(part json.RawMessage) (built, error) {
 		"BPE": readBPE, "Unigram": readUnigram, "WordPiece": readWordPiece, "WordLevel": readWordLevel,
 	}[name]
 	if !ok {
-		return built{}, fmt.Errorf("its model %q is not known here", name)
+		return built{}, fmt.Errorf("its model %q is not known here", short.Name(name))
 	}
 	m, err := read(part)
 	if err != nil {
-		return built{}, fmt.Errorf("model %s: %w", name, err)
+		return built{}, fmt.Errorf("model %s: %w", short.Name(name), err)
 	}
 	return m, nil
 }

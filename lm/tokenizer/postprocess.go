@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // frame is the special tokens around a text.
@@ -100,7 +102,7 @@ func readTemplate(b json.RawMessage, _ nesting) (frame, error) {
 		case p.SpecialToken != nil:
 			t, ok := f.SpecialTokens[p.SpecialToken.ID]
 			if !ok {
-				return frame{}, fmt.Errorf("its template names the token %q, which is not among its special_tokens", p.SpecialToken.ID)
+				return frame{}, fmt.Errorf("its template names the token %q, which is not among its special_tokens", short.Name(p.SpecialToken.ID))
 			}
 			if texts == 0 {
 				out.before = append(out.before, t.IDs...)

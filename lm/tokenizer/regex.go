@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Limits of a regular expression on one text. Those of models need a few
@@ -52,11 +54,11 @@ func (f patternFile) compile() (*pattern, error) {
 func newRegex(source string) (*pattern, error) {
 	translated, err := translate(source)
 	if err != nil {
-		return nil, fmt.Errorf("regular expression %.200q: %s", source, visible(err.Error()))
+		return nil, fmt.Errorf("regular expression %q: %s", short.Name(source), visible(err.Error()))
 	}
 	re, err := regexp2.Compile(translated, regexp2.OptionMaxBacktrackingStackSize(maxRegexStack))
 	if err != nil {
-		return nil, fmt.Errorf("regular expression %.200q: %s", source, visible(err.Error()))
+		return nil, fmt.Errorf("regular expression %q: %s", short.Name(source), visible(err.Error()))
 	}
 	re.MatchTimeout = maxRegexTime
 	return &pattern{re: re}, nil

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // runes is a set of letters: ranges with both ends.
@@ -154,5 +156,5 @@ func property(name string) (classItem, error) {
 	if set, ok := posixRunes(plain(name)); ok {
 		return classItem{set: set}, nil
 	}
-	return classItem{}, fmt.Errorf(`\p{%s} is not known here`, name)
+	return classItem{}, fmt.Errorf(`\p{%s} is not known here`, short.Name(name))
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // behavior is what becomes of the matches that a text is split at.
@@ -27,7 +29,7 @@ func (b *behavior) UnmarshalJSON(raw []byte) error {
 	}
 	*b = behavior(name)
 	if !slices.Contains([]behavior{removed, isolated, mergedWithPrevious, mergedWithNext, contiguous}, *b) {
-		return fmt.Errorf("behavior %q is not known here", name)
+		return fmt.Errorf("behavior %q is not known here", short.Name(name))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -93,7 +94,7 @@ func plainPadding(s *step) ([]*onnx.Node, error) {
 		return nil, err
 	}
 	if auto != "NOTSET" && auto != "" {
-		return nil, fmt.Errorf("auto_pad is %q", auto)
+		return nil, fmt.Errorf("auto_pad is %q", short.Name(auto))
 	}
 	if ceil != 0 {
 		return nil, errors.New("ceil_mode is set")
@@ -116,7 +117,7 @@ func modeNames(s *step) ([]*onnx.Node, error) {
 	}
 	now := map[string]string{"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}[mode]
 	if now == "" {
-		return nil, fmt.Errorf("its mode is %q", mode)
+		return nil, fmt.Errorf("its mode is %q", short.Name(mode))
 	}
 	n := s.copy()
 	n.SetAttribute(onnx.StringAttr("mode", now))

@@ -3,6 +3,7 @@ package opset
 import (
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -115,7 +116,7 @@ func (s *scope) nodes(list []*onnx.Node, from int64) (out []*onnx.Node, err erro
 		}
 		raised, err := s.node(n, from)
 		if err != nil {
-			return nil, fmt.Errorf("node %q: %w", label(n), err)
+			return nil, fmt.Errorf("node %q: %w", short.Name(label(n)), err)
 		}
 		out = append(out, raised...)
 		s.facts.learn(n)
@@ -139,7 +140,7 @@ func (s *scope) node(n *onnx.Node, from int64) ([]*onnx.Node, error) {
 	}
 	if s.own[n.OpType] {
 		if _, known := s.table.at(n.OpType, s.to); known {
-			return nil, fmt.Errorf("the model's own function %s has the name of a standard operator", n.OpType)
+			return nil, fmt.Errorf("the model's own function %s has the name of a standard operator", short.Name(n.OpType))
 		}
 		return []*onnx.Node{n}, nil
 	}
@@ -148,9 +149,9 @@ func (s *scope) node(n *onnx.Node, from int64) ([]*onnx.Node, error) {
 	}
 	switch v, known := s.table.at(n.OpType, from); {
 	case !known:
-		return nil, fmt.Errorf("opset %d has no operator %s", from, n.OpType)
+		return nil, fmt.Errorf("opset %d has no operator %s", from, short.Name(n.OpType))
 	case v.mark == removed:
-		return nil, fmt.Errorf("opset %d removed the operator %s", v.since, n.OpType)
+		return nil, fmt.Errorf("opset %d removed the operator %s", v.since, short.Name(n.OpType))
 	}
 	list := []*onnx.Node{n}
 	for v := from + 1; v <= s.to; v++ {
@@ -176,11 +177,11 @@ func (s *scope) node(n *onnx.Node, from int64) ([]*onnx.Node, error) {
 // convert returns what becomes of a node at one version.
 func (s *scope) convert(n *onnx.Node, c *change) ([]*onnx.Node, error) {
 	fail := func(why error) error {
-		return fmt.Errorf("%s changed in opset %d (%s): %w", n.OpType, c.since, c.what, why)
+		return fmt.Errorf("%s changed in opset %d (%s): %w", short.Name(n.OpType), c.since, c.what, why)
 	}
 	for _, a := range n.Attributes {
 		if a.RefName != "" {
-			return nil, fail(fmt.Errorf("its attribute %s belongs to the function around it and may differ in each call", a.Name))
+			return nil, fail(fmt.Errorf("its attribute %s belongs to the function around it and may differ in each call", short.Name(a.Name)))
 		}
 	}
 	list, err := c.convert(&step{scope: s, node: n})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -66,7 +67,7 @@ func Raise(m *onnx.Model, to int64) (Raised, error) {
 	}
 	for _, f := range m.Functions {
 		if err := p.function(f); err != nil {
-			return raised, fmt.Errorf("in the function %s: %w", f.Name, err)
+			return raised, fmt.Errorf("in the function %s: %w", short.Name(f.Name), err)
 		}
 	}
 	for _, commit := range p.commits {

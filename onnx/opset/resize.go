@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -37,7 +38,7 @@ func coordinates(s *step) ([]*onnx.Node, error) {
 		return nil, err
 	}
 	if mode != "nearest" && mode != "linear" {
-		return nil, fmt.Errorf("its mode is %q", mode)
+		return nil, fmt.Errorf("its mode is %q", short.Name(mode))
 	}
 	scales := s.facts.of(s.node.Inputs[1]).tensor
 	if scales == nil {
@@ -68,7 +69,7 @@ func scalesOrSizes(s *step) ([]*onnx.Node, error) {
 		return nil, err
 	}
 	if way == "tf_half_pixel_for_nn" {
-		return nil, fmt.Errorf("coordinate_transformation_mode is %q", way)
+		return nil, fmt.Errorf("coordinate_transformation_mode is %q", short.Name(way))
 	}
 	if len(s.node.Inputs) < 4 || s.node.Inputs[3] == "" || s.node.Inputs[2] == "" {
 		return one(s.node), nil

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -91,7 +92,7 @@ func (s *step) onlyFirst(without ...string) (*onnx.Node, error) {
 	n := s.copy(without...)
 	for _, v := range n.Outputs[min(len(n.Outputs), 1):] {
 		if v != "" && s.read[v] {
-			return nil, fmt.Errorf("its output %q is read", v)
+			return nil, fmt.Errorf("its output %q is read", short.Name(v))
 		}
 	}
 	n.Outputs = n.Outputs[:min(len(n.Outputs), 1)]

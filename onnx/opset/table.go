@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // operatorsText is the table of operators, as testdata/operators.py writes it.
@@ -63,7 +65,7 @@ func readTable() (*table, error) {
 		for _, f := range fields[1:] {
 			v, err := readVersion(f)
 			if err != nil {
-				return nil, fmt.Errorf("operators.txt: %q: %w", line, err)
+				return nil, fmt.Errorf("operators.txt: %q: %w", short.Name(line), err)
 			}
 			if n := len(list); n > 0 && !strings.Contains(f, ":") {
 				v.inputs, v.outputs = list[n-1].inputs, list[n-1].outputs

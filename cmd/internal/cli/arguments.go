@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
@@ -25,7 +26,7 @@ func OneModel(cmd *cobra.Command, args []string) error {
 // NoArgs accepts nothing.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return Usage("%s takes no arguments, got %q", cmd.CommandPath(), args)
+		return Usage("%s takes no arguments, got %q", cmd.CommandPath(), short.Names(args))
 	}
 	return nil
 }
@@ -61,14 +62,14 @@ func Misplaced(cmd *cobra.Command, args []string) error {
 			return Usage("rewriting needs no command: rope-rewrite MODEL.onnx")
 		}
 		if near := suggest.Nearest(args[0], names); near != "" {
-			return Usage("%q is not a command; did you mean %s?", args[0], near)
+			return Usage("%q is not a command; did you mean %s?", short.Name(args[0]), near)
 		}
 	}
 	if len(args) == 2 && filepath.Ext(args[1]) == ".onnx" && cmd == root {
 		return Usage("one model at a time, got 2; if the second is the output, write rope-rewrite %s -o %s", args[0], args[1])
 	}
 	if len(args) > 1 {
-		return Usage("one model at a time, got %d: %q", len(args), args)
+		return Usage("one model at a time, got %d: %q", len(args), short.Names(args))
 	}
 	return nil
 }

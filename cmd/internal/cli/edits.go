@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -65,7 +66,7 @@ func AddRopeParameters(opts *rewrite.Options, text string) error {
 		}
 		data, err = configfile.Read(text, configfile.Config)
 		if failed := (*fs.PathError)(nil); errors.As(err, &failed) {
-			return fmt.Errorf("%q is neither a JSON object nor a file that can be read: give {…}, or the path of a config.json", text)
+			return fmt.Errorf("%q is neither a JSON object nor a file that can be read: give {…}, or the path of a config.json", short.Name(text))
 		}
 		if err != nil {
 			return err
@@ -91,7 +92,7 @@ func AddMethod(opts *rewrite.Options, text string) error {
 		axis, spec, found := strings.Cut(strings.TrimSpace(part), " ")
 		at := slices.IndexFunc(methodAxes(), func(a rope.Axis) bool { return a.String() == axis })
 		if !found || at < 0 {
-			return fmt.Errorf(`%q: expected none, or a method such as "scaling yarn:factor=2" or "positions string"`, text)
+			return fmt.Errorf(`%q: expected none, or a method such as "scaling yarn:factor=2" or "positions string"`, short.Name(text))
 		}
 		if _, err := AddEdit(opts, methodAxes()[at], strings.TrimSpace(spec)); err != nil {
 			return err

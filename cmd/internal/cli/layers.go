@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
@@ -25,7 +26,7 @@ func ParseLayers(text string) (Layers, error) {
 			last, err = strconv.Atoi(to)
 		}
 		if err != nil || first < 0 || last < first {
-			return nil, fmt.Errorf("%q is not a layer or a range of layers; %s", part, meantLayers(part))
+			return nil, fmt.Errorf("%q is not a layer or a range of layers; %s", short.Name(part), meantLayers(part))
 		}
 		list = append(list, span{first, last})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -54,7 +55,7 @@ func ParseSize(text string) (float64, error) {
 	scale := map[string]float64{"MB": 1 << 20, "GB": 1 << 30}[unit]
 	size, err := strconv.ParseFloat(number, 64)
 	if size *= scale; err != nil || scale == 0 || !(size > 0 && size < 1<<50) {
-		return 0, fmt.Errorf("%q: expected a size such as 800MB or 4GB", text)
+		return 0, fmt.Errorf("%q: expected a size such as 800MB or 4GB", short.Name(text))
 	}
 	return size, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -41,11 +42,11 @@ func FlagError(cmd *cobra.Command, err error) error {
 		case "bool":
 			return Usage("--%s=%s: this flag takes no value", name, value)
 		case "float64":
-			return Usage("--%s %q: expected a number", name, value)
+			return Usage("--%s %q: expected a number", name, short.Name(value))
 		case "int":
-			return Usage("--%s %q: expected a whole number", name, value)
+			return Usage("--%s %q: expected a whole number", name, short.Name(value))
 		}
-		return Usage("--%s %q %w", name, value, errors.Unwrap(invalid))
+		return Usage("--%s %q %w", name, short.Name(value), errors.Unwrap(invalid))
 	}
 	return Exit(ExitUsage, err)
 }

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Width is what text is broken at: every terminal has so many columns.
@@ -87,7 +89,7 @@ func shorten(text string) string {
 var place = regexp.MustCompile(`\s*(?:\b[A-Za-z]:)?[/\\][^\s:]*\.(?:cc|h):\d+ [^()]*\((?:[^()]|\([^()]*\))*\)(?: const)?(?: \[with [^\]]*\])?\s*`)
 
 // brief shortens a text to what a reader of the screen needs.
-func brief(text string) string { return shorten(place.ReplaceAllString(text, " ")) }
+func brief(text string) string { return shorten(short.Words(place.ReplaceAllString(text, " "))) }
 
 // Wrap makes text from anywhere fit for the screen: quoted, brief, and broken at
 // the width.

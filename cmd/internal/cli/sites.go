@@ -7,6 +7,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -134,7 +135,7 @@ func notAllRun(p *rewrite.Proof) string {
 // DescribeSite says what an attention layer is, or why it is unchanged.
 func DescribeSite(s rewrite.Site) string {
 	if s.Scope != "" {
-		where := s.Scope
+		where := short.Name(s.Scope)
 		s.Scope = ""
 		return "in " + where + ": " + DescribeSite(s)
 	}

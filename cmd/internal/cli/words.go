@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -127,12 +128,12 @@ func setFixed(o *rewrite.Options, rest string) error {
 		switch {
 		case rest == "":
 		case err == nil && !valued:
-			return fmt.Errorf("%q is not key=value; write fixed:capacity=%s", key, key)
+			return fmt.Errorf("%q is not key=value; write fixed:capacity=%s", short.Name(key), key)
 		case given[key]:
 			return fmt.Errorf("%s is given twice", key)
 		case key == "capacity":
 			if o.Cache.Capacity, err = rope.ParseTokens(value); err != nil || o.Cache.Capacity < 1 || o.Cache.Capacity > math.MaxInt32 {
-				return fmt.Errorf("capacity=%q: expected a number of tokens from 1 to %d, for example 8192 or 8k", value, math.MaxInt32)
+				return fmt.Errorf("capacity=%q: expected a number of tokens from 1 to %d, for example 8192 or 8k", short.Name(value), math.MaxInt32)
 			}
 		case key == "input" && value == "":
 			return errors.New("input=: expected the name of the new input for the cache's lengths")
@@ -147,7 +148,7 @@ func setFixed(o *rewrite.Options, rest string) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("unknown key %q%s; keys: capacity, input, ring, type", key, suggest.Hint(key, []string{"capacity", "input", "ring", "type"}))
+			return fmt.Errorf("unknown key %q%s; keys: capacity, input, ring, type", short.Name(key), suggest.Hint(key, []string{"capacity", "input", "ring", "type"}))
 		}
 		given[key] = true
 	}
@@ -204,14 +205,14 @@ func choose(flag, text string) (w *word, rest string, err error) {
 	f := flags[slices.IndexFunc(flags, func(f wordFlag) bool { return f.flag == flag })]
 	if w = f.find(name); w != nil {
 		if rest != "" && !w.keys {
-			return nil, "", fmt.Errorf("%q: %s", text, cmp.Or(w.wrong, w.name+" takes no keys"))
+			return nil, "", fmt.Errorf("%q: %s", short.Name(text), cmp.Or(w.wrong, w.name+" takes no keys"))
 		}
 		return w, rest, nil
 	}
 	if err := otherFlag(flag, text); err != nil {
 		return nil, "", err
 	}
-	return nil, "", fmt.Errorf("%q: expected %s%s", text, f.all, suggest.Hint(name, f.names()))
+	return nil, "", fmt.Errorf("%q: expected %s%s", short.Name(text), f.all, suggest.Hint(name, f.names()))
 }
 
 // SetWord reads the value of a flag that takes words into options.
@@ -227,7 +228,7 @@ func SetWord(o *rewrite.Options, flag, text string) error {
 		err = w.set(o, rest)
 	}
 	if errors.Is(err, errWrong) {
-		err = fmt.Errorf("%q: %s", text, w.wrong)
+		err = fmt.Errorf("%q: %s", short.Name(text), w.wrong)
 	}
 	return err
 }

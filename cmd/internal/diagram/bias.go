@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 )
@@ -61,7 +62,7 @@ func Bias(name string, heads, length int) (figure.Lines, error) {
 			line(fmt.Sprintf("head %d, factor %.3g", h, factors[h]), encoding.Sandwich{Factor: factors[h]}.Bias)
 		}
 	default:
-		return f, fmt.Errorf("the encoding %q has no bias to draw", name)
+		return f, fmt.Errorf("the encoding %q has no bias to draw", short.Name(name))
 	}
 	return f, nil
 }

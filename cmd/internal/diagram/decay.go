@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 	"github.com/rope-rewrite/rope-rewrite/rope/encoding"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
@@ -83,7 +84,7 @@ func DecayOf(name string, size int, base float64, length int) (figure.Lines, err
 	case "sandwich":
 		return cosines("Sandwich's bias by distance", encoding.Sandwich{}.Frequencies())
 	}
-	return figure.Lines{}, fmt.Errorf("the decay of %q cannot be drawn", name)
+	return figure.Lines{}, fmt.Errorf("the decay of %q cannot be drawn", short.Name(name))
 }
 
 // decay2D is the bound of Rotation2D for keys in the query's row, and on the diagonal.

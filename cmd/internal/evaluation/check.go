@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -20,7 +21,7 @@ var checkForm = regexp.MustCompile(`^([a-z]+)@([0-9]+[kKmM]?)(>=|<=)([0-9.]+)$`)
 
 // ParseCheck reads TASK@LENGTH>=RATE, or perplexity@LENGTH<=NUMBER.
 func ParseCheck(text string) (Check, error) {
-	bad := fmt.Errorf("%q: expected a condition such as passkey@12K>=0.9 or perplexity@8K<=15", text)
+	bad := fmt.Errorf("%q: expected a condition such as passkey@12K>=0.9 or perplexity@8K<=15", short.Name(text))
 	m := checkForm.FindStringSubmatch(text)
 	if m == nil {
 		return Check{}, bad

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
@@ -64,7 +65,7 @@ func taskOf(name string) (task, error) {
 			return t, nil
 		}
 	}
-	return task{}, fmt.Errorf("unknown task %q%s; tasks: %s", name, suggest.Hint(name, TaskNames()), strings.Join(TaskNames(), ", "))
+	return task{}, fmt.Errorf("unknown task %q%s; tasks: %s", short.Name(name), suggest.Hint(name, TaskNames()), strings.Join(TaskNames(), ", "))
 }
 
 // random draws for one sample of a task: every variant of a model gets the same.

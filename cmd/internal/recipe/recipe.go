@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/suggest"
 )
 
@@ -121,7 +122,7 @@ func Parse(file string, data []byte) (*Recipe, error) {
 		k, known := takes[key.Value]
 		switch {
 		case !known:
-			return nil, at(key.Line, "unknown key %q%s; keys: %s", key.Value, suggest.Hint(key.Value, names), strings.Join(names, ", "))
+			return nil, at(key.Line, "unknown key %q%s; keys: %s", short.Name(key.Value), suggest.Hint(key.Value, names), strings.Join(names, ", "))
 		case seen[key.Value]:
 			return nil, at(key.Line, "%s is given twice", key.Value)
 		case key.Value == "version" && value.Value != strconv.Itoa(Version):
@@ -220,7 +221,7 @@ func (k kinds) scalar(value *yaml.Node) error {
 			expected = append(expected, e.what)
 		}
 	}
-	return fmt.Errorf("%q: expected %s", value.Value, strings.Join(expected, " or "))
+	return fmt.Errorf("%q: expected %s", short.Name(value.Value), strings.Join(expected, " or "))
 }
 
 func digits(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }

@@ -1,6 +1,10 @@
 package jinja
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
+)
 
 func (e *constant) eval(*frame) any { return e.value }
 
@@ -186,7 +190,7 @@ func (f *frame) filtered(e *filter, begin any) any {
 	}
 	apply, ok := f.filters[e.name]
 	if !ok {
-		failf("the filter %q is not supported", e.name)
+		failf("the filter %q is not supported", short.Name(e.name))
 	}
 	return apply(f.machine, value, f.given(e.with))
 }
@@ -196,7 +200,7 @@ func (e *test) eval(f *frame) any {
 	value := e.of.eval(f)
 	passes, ok := f.tests[e.name]
 	if !ok {
-		failf("the test %q is not supported", e.name)
+		failf("the test %q is not supported", short.Name(e.name))
 	}
 	return passes(f.machine, value, f.given(e.with))
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // getter gives an attribute of a value by its path, as "function.name" or 0. A nil
@@ -57,7 +59,7 @@ func mapFilter(m *machine, v any, given passed) any {
 		name := m.text("map", given.values[0])
 		apply, ok := m.filters[name]
 		if !ok {
-			failf("the filter %q is not supported", name)
+			failf("the filter %q is not supported", short.Name(name))
 		}
 		rest := passed{values: given.values[1:], names: given.names, keywords: given.keywords}
 		of = func(v any) any { return apply(m, v, rest) }
@@ -89,7 +91,7 @@ func selecting(name string, keep, byAttribute bool) valueFilter {
 			which := m.text(name, values[0])
 			apply, ok := m.tests[which]
 			if !ok {
-				failf("the test %q is not supported", which)
+				failf("the test %q is not supported", short.Name(which))
 			}
 			rest := passed{values: values[1:], names: given.names, keywords: given.keywords}
 			passes = func(v any) bool { return apply(m, v, rest) }

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // format is Python's str.format for fields without a form of their own: {}, {0},
@@ -71,7 +73,7 @@ func (m *machine) percent(format string, values []any) string {
 	used := 0
 	take := func() any {
 		if used == len(values) {
-			failf("the format %q needs more than %d values", format, len(values))
+			failf("the format %q needs more than %d values", short.Name(format), len(values))
 		}
 		used++
 		return values[used-1]
@@ -98,7 +100,7 @@ func (m *machine) percent(format string, values []any) string {
 		rest = behind[size:]
 	}
 	if used < len(values) {
-		failf("the format %q uses %d of %d values", format, used, len(values))
+		failf("the format %q uses %d of %d values", short.Name(format), used, len(values))
 	}
 	return m.made(b.String())
 }

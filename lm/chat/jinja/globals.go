@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // maxRange is the most that range gives, as in Jinja's sandbox.
@@ -91,7 +93,7 @@ func strftime(now time.Time, format string) string {
 			i++
 		}
 		if i == len(format) {
-			failf("the time format %q ends inside a directive", format)
+			failf("the time format %q ends inside a directive", short.Name(format))
 		}
 		layout, ok := directives[format[i]]
 		switch {

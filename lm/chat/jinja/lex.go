@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 type kind int
@@ -248,7 +250,7 @@ func (l *lexer) balance(operator string) {
 	case ")", "]", "}":
 		last := len(l.balanced) - 1
 		if last < 0 || l.balanced[last] != operator {
-			failf("line %d: %q closes no bracket", l.line, operator)
+			failf("line %d: %q closes no bracket", l.line, short.Name(operator))
 		}
 		l.balanced = l.balanced[:last]
 	}

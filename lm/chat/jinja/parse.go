@@ -3,6 +3,8 @@ package jinja
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 const (
@@ -106,7 +108,7 @@ func (p *parser) unexpected() {
 	case kindData, kindBlockBegin, kindVariableBegin:
 		p.fail("the tag has an unexpected end")
 	default:
-		p.fail("%q is not expected here", t.text)
+		p.fail("%q is not expected here", short.Name(t.text))
 	}
 }
 

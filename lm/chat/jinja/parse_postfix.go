@@ -3,6 +3,8 @@ package jinja
 import (
 	"fmt"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 func (p *parser) postfix(e expression) expression {
@@ -116,7 +118,7 @@ func (p *parser) chain(of expression, first bool) *filter {
 }
 
 func (p *parser) missing(kind, name string) {
-	p.unknown = append(p.unknown, fmt.Sprintf("line %d: there is no %s %q", p.now().line, kind, name))
+	p.unknown = append(p.unknown, fmt.Sprintf("line %d: there is no %s %q", p.now().line, kind, short.Name(name)))
 }
 
 func (p *parser) test(of expression) expression {

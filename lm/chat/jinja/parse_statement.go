@@ -1,6 +1,10 @@
 package jinja
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
+)
 
 func (p *parser) statement() statement {
 	t := p.expectKind(kindName)
@@ -36,7 +40,7 @@ func (p *parser) statement() statement {
 	case "raw", "endraw":
 		p.fail("%s is not expected here", t.text)
 	}
-	p.fail("the tag %q is not supported", t.text)
+	p.fail("the tag %q is not supported", short.Name(t.text))
 	return nil
 }
 

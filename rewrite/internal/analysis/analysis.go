@@ -103,7 +103,7 @@ func (a *Analysis) refuse(where string, refusal *graph.Refusal) {
 
 // add notes a site of which nothing is known yet.
 func (a *Analysis) add(part *site.Scope, c site.Candidate, kind Kind, reason string) {
-	a.Sites = append(a.Sites, Site{Node: ir.Label(c.Node), Scope: part.Where, Op: c.Node.OpType, Unchanged: kind, Reason: reason})
+	a.Sites = append(a.Sites, Site{Node: ir.FullLabel(c.Node), Scope: part.Where, Op: c.Node.OpType, Unchanged: kind, Reason: reason})
 }
 
 // number gives the sites their places.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -109,7 +110,7 @@ func (f *Found) keepShared() {
 // notes what may be one.
 func (f *Found) unseen(m *onnx.Model, parts []*site.Scope) error {
 	if first, calls := ir.FunctionCalls(m); calls > 0 {
-		f.refuse("", graph.Refuse(first, "no attention layer was found outside the model's own functions, which are not searched (%d nodes call them, this one %s); %s", calls, first.OpType, graph.InlineThem))
+		f.refuse("", graph.Refuse(first, "no attention layer was found outside the model's own functions, which are not searched (%d nodes call them, this one %s); %s", calls, short.Name(first.OpType), graph.InlineThem))
 		return nil
 	}
 	for _, part := range parts {

@@ -205,7 +205,7 @@ func (m *measurer) note(index int, s *site.Sized, o outcome, seen bool) *measure
 	if prove.Ran(o.err) && o.measured != nil {
 		site.Unchanged = NotProven
 	}
-	site.Reason = refusal.Node + ": " + refusal.Reason
+	site.Reason = refusal.Error()
 	if seen {
 		site.Reason = "as in an earlier layer of the same structure, " + site.Reason
 	}

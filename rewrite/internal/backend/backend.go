@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fallback"
@@ -91,7 +92,7 @@ func Of(text string) (Target, error) {
 }
 
 func unknown(text string) error {
-	return fmt.Errorf("unknown target %q; expected %s", text, strings.Join(Names(), " or "))
+	return fmt.Errorf("unknown target %q; expected %s", short.Name(text), strings.Join(Names(), " or "))
 }
 
 // Names lists the targets, the default one first.

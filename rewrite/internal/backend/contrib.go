@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/contrib"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fallback"
@@ -56,7 +57,7 @@ func (b *contribOp) Form(ctx context.Context, j Job) error {
 			why = errors.New("a fixed-capacity buffer with its own lengths is written only for the op")
 		}
 		if c := s.Measured.Computed; why == nil && c != nil && (c.Shifted || c.Unlike != "") {
-			why = fmt.Errorf("it uses the index of each token as its position, but the graph computes other positions (%q)", c.Value)
+			why = fmt.Errorf("it uses the index of each token as its position, but the graph computes other positions (%q)", short.Name(c.Value))
 		}
 		if why != nil {
 			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("GroupQueryAttention cannot compute this: %w; use --target ops with the op library, or --target onnx without it", why)}

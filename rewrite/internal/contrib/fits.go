@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
 
@@ -19,7 +20,7 @@ const oldest Version = 20
 func ParseVersion(text string) (Version, error) {
 	var minor, patch int
 	if n, _ := fmt.Sscanf(text+".0", "1.%d.%d", &minor, &patch); n != 2 || minor < int(oldest) {
-		return 0, fmt.Errorf("%q is not a version of ONNX Runtime from %v on, such as 1.22", text, oldest)
+		return 0, fmt.Errorf("%q is not a version of ONNX Runtime from %v on, such as 1.22", short.Name(text), oldest)
 	}
 	return Version(minor), nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
@@ -71,7 +72,7 @@ func (e *Rewrite) Usable() error {
 	}
 	added := slices.DeleteFunc(slices.Clone(e.Record.AddedInputs), e.placesLogits) // which can be taken out
 	if !e.HoldsOps() && len(added) > 0 {
-		return fmt.Errorf("an earlier rewrite with --target onnx added the input %q to the model's own nodes, which cannot be undone; start from the original file (its graph has the SHA-256 %.12s…)", added[0], e.Record.Graph)
+		return fmt.Errorf("an earlier rewrite with --target onnx added the input %q to the model's own nodes, which cannot be undone; start from the original file (its graph has the SHA-256 %.12s…)", short.Name(added[0]), e.Record.Graph)
 	}
 	return nil
 }

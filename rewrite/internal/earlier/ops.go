@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
@@ -49,7 +50,7 @@ func (e *Rewrite) OpsByLayer(m *onnx.Model) ([]*Op, error) {
 		for k, name := range s.Ops {
 			at := place{s.Scope, name}
 			if ops[at] == nil {
-				return nil, fmt.Errorf("the model's record names the node %q, which the model does not have: another program changed it; start from the original file", name)
+				return nil, fmt.Errorf("the model's record names the node %q, which the model does not have: another program changed it; start from the original file", short.Name(name))
 			}
 			w := &Op{Node: ops[at], Scope: scopeOf[at], Record: s, place: k, Layer: s.Layers[k]}
 			if err := w.read(); err != nil {

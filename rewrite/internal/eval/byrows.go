@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -74,12 +75,12 @@ func (r *rowChooser) rows(v string, axis int) (string, error) {
 	n := r.producer[v]
 	switch {
 	case !ok:
-		return "", fmt.Errorf("the size of %q does not follow from batch and length", v)
+		return "", fmt.Errorf("the size of %q does not follow from batch and length", short.Name(v))
 	case axis < 0 || axis >= len(dims) || dims[axis] != dim.LengthExtent:
-		return "", fmt.Errorf("%q has the shape %v, without rows at dimension %d", v, dims, axis)
+		return "", fmt.Errorf("%q has the shape %v, without rows at dimension %d", short.Name(v), dims, axis)
 	case v == r.in:
 		if axis != r.axis {
-			return "", fmt.Errorf("%q is read with its rows at dimension %d, expected %d", v, axis, r.axis)
+			return "", fmt.Errorf("%q is read with its rows at dimension %d, expected %d", short.Name(v), axis, r.axis)
 		}
 		return v, nil
 	}
@@ -228,7 +229,7 @@ func (r *rowChooser) whole(v string) error {
 		}
 	}
 	if lengths > 1 {
-		return fmt.Errorf("%q, of the shape %v, cannot be computed row by row", v, r.dims[v])
+		return fmt.Errorf("%q, of the shape %v, cannot be computed row by row", short.Name(v), r.dims[v])
 	}
 	n := r.producer[v]
 	if n == nil || r.kept[n] {
@@ -237,7 +238,7 @@ func (r *rowChooser) whole(v string) error {
 	r.kept[n] = true
 	for u := range ir.Uses(n) {
 		if _, ok := r.dims[u]; !ok && r.producer[u] != nil {
-			return fmt.Errorf("the size of %q does not follow from batch and length", u)
+			return fmt.Errorf("the size of %q does not follow from batch and length", short.Name(u))
 		}
 		if err := r.whole(u); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -103,7 +104,7 @@ func (r *rowChooser) expanded(n *onnx.Node, axis, rank int) ([]string, error) {
 	}
 	to := r.dims[n.Inputs[1]]
 	if len(to) != 1 || !to[0].Constant() {
-		return nil, fmt.Errorf("%q is expanded to an unknown number of dimensions", n.Inputs[0])
+		return nil, fmt.Errorf("%q is expanded to an unknown number of dimensions", short.Name(n.Inputs[0]))
 	}
 	at := axis - rank + int(to[0].One)
 	if at < 0 { // the shape says nothing of this dimension

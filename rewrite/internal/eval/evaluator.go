@@ -3,6 +3,7 @@ package eval
 import (
 	"context"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 )
@@ -28,10 +29,10 @@ func (e *Evaluator) Open(ctx context.Context, at *onnx.Node, what string, output
 func (e *Evaluator) OpenPiece(ctx context.Context, at *onnx.Node, what string, p *Piece) (*Loaded, *graph.Refusal) {
 	for _, s := range p.Sizes {
 		if err := e.Table.Refused[s]; err != nil {
-			return nil, graph.Refuse(at, "%s reads the size %q, which cannot be measured: %v", what, s, err)
+			return nil, graph.Refuse(at, "%s reads the size %q, which cannot be measured: %v", what, short.Name(s), err)
 		}
 		if _, ok := e.Table.Sizes[s]; !ok {
-			return nil, graph.Refuse(at, "%s reads the size %q, which does not follow from batch, length and past", what, s)
+			return nil, graph.Refuse(at, "%s reads the size %q, which does not follow from batch, length and past", what, short.Name(s))
 		}
 	}
 	s, err := e.Load(ctx, p)

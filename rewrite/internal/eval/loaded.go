@@ -9,6 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/float16"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -92,7 +93,7 @@ func (l *Loaded) Feeds(pt dim.Point, feeds map[string]engine.Tensor) (map[string
 	for _, s := range l.Piece.Sizes {
 		extents, ok := l.Table.Sizes[s]
 		if !ok {
-			return nil, fmt.Errorf("the size %q does not follow from batch, length and past", s)
+			return nil, fmt.Errorf("the size %q does not follow from batch, length and past", short.Name(s))
 		}
 		values := make([]int64, len(extents))
 		for i, e := range extents {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -81,7 +82,7 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 		case g.Constants[v] != nil:
 			t := g.Constants[v]
 			if len(t.Dims) > ir.MaxRank {
-				fail("constant %q has %d dimensions", v, len(t.Dims))
+				fail("constant %q has %d dimensions", short.Name(v), len(t.Dims))
 			}
 			if t.Name != v {
 				t = t.Clone()
@@ -91,11 +92,11 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 		case n == nil && g.Classes[v] == graph.PositionClass:
 			p.Inputs = append(p.Inputs, g.Inputs[v])
 		case n == nil:
-			fail("it reads the graph input %q", v)
+			fail("it reads the graph input %q", short.Name(v))
 		case g.Classes[v] == graph.ShapeClass && ir.Standard(n, "Shape", "Size") && !(g.Evaluated && g.Internal[v]) && !g.Counted(n.Inputs[0]):
 			p.Sizes = append(p.Sizes, v)
 		case g.WeightProduct(n):
-			fail("it reads %q, the product with weights at %s", v, ir.Label(n))
+			fail("it reads %q, the product with weights at %s", short.Name(v), ir.Label(n))
 		default:
 			if err := g.Evaluable(n); err != nil {
 				fail("%w", err)

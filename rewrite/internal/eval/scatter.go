@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -33,13 +34,13 @@ func (e *Evaluator) PlacedAlike(ctx context.Context, at *onnx.Node, what, output
 	for _, v := range ir.Unique(asked) {
 		if t := e.Graph.Constants[v]; t != nil { // the same at all sizes
 			if _, ok := BoxAt(t.Dims, e.Graph.Integers(v)); !ok {
-				return graph.Refuse(at, "%s writes to places (%q) that are not one block", what, v)
+				return graph.Refuse(at, "%s writes to places (%q) that are not one block", what, short.Name(v))
 			}
 			continue
 		}
 		p, err := Extract(e.Graph, []string{v}, nil)
 		if err != nil {
-			return graph.Refuse(at, "%s writes to places (%q) that cannot be evaluated: %v", what, v, err)
+			return graph.Refuse(at, "%s writes to places (%q) that cannot be evaluated: %v", what, short.Name(v), err)
 		}
 		loaded, refusal := e.OpenPiece(ctx, at, "the place where "+what+" writes", p)
 		if refusal != nil {
@@ -61,7 +62,7 @@ func (e *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what
 	for i := 0; i < len(points); i++ {
 		results, err := loaded.Run(ctx, points[i], nil)
 		if err != nil {
-			return graph.Refuse(at, "%s writes to places (%q) that cannot be evaluated with %v: %v", what, indices, points[i], err)
+			return graph.Refuse(at, "%s writes to places (%q) that cannot be evaluated with %v: %v", what, short.Name(indices), points[i], err)
 		}
 		t := results[indices]
 		first, ok := BoxAt(t.Dims, t.Values())
@@ -69,7 +70,7 @@ func (e *Evaluator) box(ctx context.Context, loaded *Loaded, at *onnx.Node, what
 			offset = first
 		}
 		if !ok || !slices.Equal(first, offset) {
-			return graph.Refuse(at, "%s writes to places (%q) that are not one block at %v, with %v", what, indices, offset, points[i])
+			return graph.Refuse(at, "%s writes to places (%q) that are not one block at %v, with %v", what, short.Name(indices), offset, points[i])
 		}
 		if i == 0 { // one more point, with as many tokens as mostIndices allows
 			pt := points[0]

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
@@ -188,7 +189,7 @@ func (t *ShapeTable) sample(ctx context.Context, session engine.Session, m *onnx
 func (t *ShapeTable) fill(v *onnx.ValueInfo, pt dim.Point, value int64) (engine.Tensor, error) {
 	dims, ok := t.Inputs[v.Name]
 	if !ok {
-		return engine.Tensor{}, fmt.Errorf("the shape of input %q is not known", v.Name)
+		return engine.Tensor{}, fmt.Errorf("the shape of input %q is not known", short.Name(v.Name))
 	}
 	if t.Slotted() && v.Name == t.Slots.Input.Name {
 		return t.Places(pt.L, pt.P)
@@ -196,7 +197,7 @@ func (t *ShapeTable) fill(v *onnx.ValueInfo, pt dim.Point, value int64) (engine.
 	sizes := dim.Evaluate(dims, pt)
 	elements, err := bound.Elements(sizes)
 	if err != nil {
-		return engine.Tensor{}, fmt.Errorf("input %q: %w", v.Name, err)
+		return engine.Tensor{}, fmt.Errorf("input %q: %w", short.Name(v.Name), err)
 	}
 	return engine.Integers(v.Type, slices.Repeat([]int64{value}, int(elements)), sizes...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 )
 
@@ -41,7 +42,7 @@ func (l *Loaded) runStatic(ctx context.Context, pt dim.Point, feeds map[string]e
 				out[name] = y
 			case axis < 0 && bytes.Equal(last.Data, y.Data):
 			case axis < 0:
-				return nil, fmt.Errorf("%q differs between rows of a batch but has no dimension for it", name)
+				return nil, fmt.Errorf("%q differs between rows of a batch but has no dimension for it", short.Name(name))
 			default:
 				out[name] = behind(last, y, axis)
 			}

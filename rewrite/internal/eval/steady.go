@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -61,7 +62,7 @@ func (e *Evaluator) SteadySizes(ctx context.Context, at *onnx.Node, what string,
 		for i, v := range values[name] {
 			if !slices.Equal(v, values[name][0]) {
 				return graph.Refuse(at, "%s is changed by %q, which is %s with %v and %s with %v; expected one value",
-					what, name, brief(values[name][0]), points[0], brief(v), points[i])
+					what, short.Name(name), brief(values[name][0]), points[0], brief(v), points[i])
 			}
 		}
 	}
@@ -77,11 +78,11 @@ func (e *Evaluator) SteadySizes(ctx context.Context, at *onnx.Node, what string,
 		fit, ok := dim.FitAll(points[:few], rows[:few])
 		if !ok {
 			return graph.Refuse(at, "%s reads %q, which does not follow from batch, length and past: it is %v with %v and %v with %v",
-				what, name, rows[0], points[0], rows[few-1], points[few-1])
+				what, short.Name(name), rows[0], points[0], rows[few-1], points[few-1])
 		}
 		for i := few; i < len(points); i++ {
 			if want := dim.Evaluate(fit, points[i]); !slices.Equal(rows[i], want) {
-				return graph.Refuse(at, "%s reads %q, which is %v with %v; expected %v", what, name, rows[i], points[i], want)
+				return graph.Refuse(at, "%s reads %q, which is %v with %v; expected %v", what, short.Name(name), rows[i], points[i], want)
 			}
 		}
 	}

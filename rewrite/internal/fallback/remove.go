@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
@@ -54,7 +55,7 @@ func Remove(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine) err
 			continue
 		}
 		if err := provenForeign(ctx, p, n, f); err != nil {
-			return fmt.Errorf("%w (%s), which could not be verified to compute the same as the op (node %q): %w; start from the original file", ErrForeign, f.Name, n.Name, err)
+			return fmt.Errorf("%w (%s), which could not be verified to compute the same as the op (node %q): %w; start from the original file", ErrForeign, short.Name(f.Name), short.Name(n.Name), err)
 		}
 	}
 	return nil
@@ -78,7 +79,7 @@ func Agree(ctx context.Context, m *onnx.Model, functions []*onnx.Function, engin
 			}
 			called = true
 			if err := provenForeign(ctx, p, n, f); err != nil {
-				return fmt.Errorf("%s (node %q): %w", f.Name, n.Name, err)
+				return fmt.Errorf("%s (node %q): %w", f.Name, short.Name(n.Name), err)
 			}
 		}
 		if !called {

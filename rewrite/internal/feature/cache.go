@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
@@ -120,7 +121,7 @@ func (f *caches) add(m *onnx.Model, e *plan.Site) error {
 	}
 	switch {
 	case e.Scope.Where != "":
-		return fmt.Errorf("it is in %s, whose cache cannot be changed", e.Scope.Where)
+		return fmt.Errorf("it is in %s, whose cache cannot be changed", short.Name(e.Scope.Where))
 	case w.LengthTracked != nil && f.capacity == 0:
 		return errors.New("its cache is GroupQueryAttention's, whose type cannot be changed; drop --kv")
 	case w.LengthTracked != nil:
@@ -137,15 +138,15 @@ func (f *caches) add(m *onnx.Model, e *plan.Site) error {
 	for _, past := range []string{w.PastKey, w.PastValue} {
 		v := ir.Named(m.Graph.Inputs, past)
 		if v == nil || len(v.Shape) != 4 {
-			return fmt.Errorf("its cache %q is not a model input of rank 4, so it cannot be changed", past)
+			return fmt.Errorf("its cache %q is not a model input of rank 4, so it cannot be changed", short.Name(past))
 		}
 		if v.Type != onnx.Float && f.typ != "" && f.typ != "int8" {
-			return fmt.Errorf("its cache %q has elements of %v; only caches of float32 can become %s", past, v.Type, f.typ)
+			return fmt.Errorf("its cache %q has elements of %v; only caches of float32 can become %s", short.Name(past), v.Type, f.typ)
 		}
 	}
 	for _, present := range []string{w.PresentKey, w.PresentValue} {
 		if ir.Named(m.Graph.Outputs, present) == nil {
-			return fmt.Errorf("its cache %q is not an output of the model", present)
+			return fmt.Errorf("its cache %q is not an output of the model", short.Name(present))
 		}
 	}
 	for _, v := range []string{w.PastKey, w.PastValue, w.PresentKey, w.PresentValue} {
@@ -214,16 +215,16 @@ func (f *caches) write(m *onnx.Model, sites []*plan.Site) error {
 		}
 		for v := range ir.Uses(n) {
 			if f.values[v] && !ir.Standard(n, "Shape") && f.typ != "" {
-				return fmt.Errorf("node %s (%s) also reads %q and cannot read it in another type; drop --kv", ir.Label(n), n.OpType, v)
+				return fmt.Errorf("node %s (%s) also reads %q and cannot read it in another type; drop --kv", ir.Label(n), short.Name(n.OpType), short.Name(v))
 			}
 			if f.capacity == 0 {
 				continue
 			}
 			if f.values[v] && readsAxis(g.Source, n, 4, 2) {
-				return fmt.Errorf("node %s (%s) also reads %q and would misread a buffer of fixed capacity; drop --kv", ir.Label(n), n.OpType, v)
+				return fmt.Errorf("node %s (%s) also reads %q and would misread a buffer of fixed capacity; drop --kv", ir.Label(n), short.Name(n.OpType), short.Name(v))
 			}
 			if f.masks[v] && readsAxis(g.Source, n, 2, 1) {
-				return fmt.Errorf("node %s (%s) also reads the mask %q, whose width would not show the past tokens if the cache had a fixed capacity; drop --kv", ir.Label(n), n.OpType, v)
+				return fmt.Errorf("node %s (%s) also reads the mask %q, whose width would not show the past tokens if the cache had a fixed capacity; drop --kv", ir.Label(n), short.Name(n.OpType), short.Name(v))
 			}
 		}
 	}

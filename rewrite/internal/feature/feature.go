@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/contrib"
@@ -98,5 +99,5 @@ func freeName(m *onnx.Model, frees func(string) bool, name, what, remedy string)
 }
 
 func nameTaken(name, what, remedy string) error {
-	return fmt.Errorf("the graph already has a value named %q; give the new input for %s another name (%s)", name, what, remedy)
+	return fmt.Errorf("the graph already has a value named %q; give the new input for %s another name (%s)", short.Name(name), what, remedy)
 }

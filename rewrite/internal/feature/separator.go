@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -34,7 +35,7 @@ func ParseSeparator(text string) (*Separator, error) {
 	token, ends := strings.CutSuffix(strings.TrimPrefix(text, "separator:"), ",ends")
 	n, err := strconv.ParseInt(token, 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a document separator: %w", text, err)
+		return nil, fmt.Errorf("%q is not a document separator: %w", short.Name(text), err)
 	}
 	return &Separator{Token: n, Ends: ends}, nil
 }
@@ -53,7 +54,7 @@ func (c *documentCounter) ids(f measure.Attention, m rope.Mask) (string, error) 
 		return "", errors.New("a model with a cache cannot count documents by a separator: a call has only new tokens and does not know the documents of cached ones; give --documents input, and feed the ids of all tokens")
 	}
 	if f.Scope.Where != "" {
-		return "", fmt.Errorf("it is in %s, where documents cannot be counted; give --documents input", f.Scope.Where)
+		return "", fmt.Errorf("it is in %s, where documents cannot be counted; give --documents input", short.Name(f.Scope.Where))
 	}
 	tokens, err := tokenInput(f.Scope.View)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
@@ -20,9 +21,9 @@ func NewBuilder(n *onnx.Node) *Builder {
 		stem = n.Outputs[i]
 	}
 	stem += "/rope-rewrite/" + n.OpType
-	known := n.Name
+	known := short.Name(n.Name)
 	if known == "" {
-		known = fmt.Sprintf("%s making %q", n.OpType, stem)
+		known = fmt.Sprintf("%s making %q", n.OpType, short.Name(stem))
 	}
 	// What people are told of the node names the one that they know.
 	title := func(b *ir.Builder, part *onnx.Node) string {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -16,7 +17,7 @@ const MaxHeads = 1 << 16
 func Known(n *onnx.Node, attributes ...string) error {
 	for _, a := range n.Attributes {
 		if !slices.Contains(attributes, a.Name) {
-			return fmt.Errorf("it has the attribute %s, which is unknown for %s", a.Name, n.OpType)
+			return fmt.Errorf("it has the attribute %s, which is unknown for %s", short.Name(a.Name), n.OpType)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package fused
 import (
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -63,9 +64,9 @@ func Tables(c Context, cos, sin string, headSize int64) (width int64, err error)
 		case err != nil:
 			return 0, err
 		case headSize > 0 && columns > headSize/2:
-			return 0, fmt.Errorf("its table %q has %d columns, too many for heads of %d channels", name, columns, headSize)
+			return 0, fmt.Errorf("its table %q has %d columns, too many for heads of %d channels", short.Name(name), columns, headSize)
 		case width != 0 && width != 2*columns:
-			return 0, fmt.Errorf("its tables %q and %q have %d and %d columns", cos, sin, width/2, columns)
+			return 0, fmt.Errorf("its tables %q and %q have %d and %d columns", short.Name(cos), short.Name(sin), width/2, columns)
 		}
 		width = 2 * columns
 	}
@@ -75,7 +76,7 @@ func Tables(c Context, cos, sin string, headSize int64) (width int64, err error)
 func columnsOf(c Context, table string) (int64, error) {
 	if t := c.Constant(table); t != nil {
 		if len(t.Dims) != 2 || t.Dims[0] < 1 || t.Dims[1] < 1 {
-			return 0, fmt.Errorf("its table %q has the shape %v; expected [positions, half of the rotated channels]", table, t.Dims)
+			return 0, fmt.Errorf("its table %q has the shape %v; expected [positions, half of the rotated channels]", short.Name(table), t.Dims)
 		}
 		return t.Dims[1], nil
 	}
@@ -83,9 +84,9 @@ func columnsOf(c Context, table string) (int64, error) {
 	columns, also := c.Width(table)
 	switch {
 	case !known || !also:
-		return 0, fmt.Errorf("its table %q is not a constant, and the graph does not say its shape", table)
+		return 0, fmt.Errorf("its table %q is not a constant, and the graph does not say its shape", short.Name(table))
 	case rank != 2 || columns < 1 || columns > maxColumns:
-		return 0, fmt.Errorf("its table %q has %d dimensions and %d columns; expected [positions, half of the rotated channels]", table, rank, columns)
+		return 0, fmt.Errorf("its table %q has %d dimensions and %d columns; expected [positions, half of the rotated channels]", short.Name(table), rank, columns)
 	}
 	return columns, nil
 }

@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
@@ -12,10 +13,10 @@ import (
 // because nothing has checked their attributes.
 func (g *Graph) Evaluable(n *onnx.Node) error {
 	if err := g.Unread[n]; err != nil {
-		return fmt.Errorf("the %s at %s cannot be read: %w", n.OpType, ir.Label(n), err)
+		return fmt.Errorf("the %s at %s cannot be read: %w", short.Name(n.OpType), ir.Label(n), err)
 	}
 	if err := evaluable(n); err != nil && ir.Function(g.Model, n) {
-		return fmt.Errorf("node %s calls %s, a function of the model, which is not searched; %s", ir.Label(n), n.OpType, InlineThem)
+		return fmt.Errorf("node %s calls %s, a function of the model, which is not searched; %s", ir.Label(n), short.Name(n.OpType), InlineThem)
 	} else if err != nil {
 		return err
 	}
@@ -29,10 +30,10 @@ const InlineThem = "inline them first, for example by onnx.inliner.inline_local_
 // bounded.
 func evaluable(n *onnx.Node) error {
 	if n.Domain != "" && n.Domain != "ai.onnx" && n.Domain != "com.microsoft" {
-		return fmt.Errorf("node %s is of the domain %q, which cannot be evaluated", ir.Label(n), n.Domain)
+		return fmt.Errorf("node %s is of the domain %q, which cannot be evaluated", ir.Label(n), short.Name(n.Domain))
 	}
 	if ir.Standard(n, "Loop", "Scan") {
-		return fmt.Errorf("node %s is a %s, which cannot be evaluated", ir.Label(n), n.OpType)
+		return fmt.Errorf("node %s is a %s, which cannot be evaluated", ir.Label(n), short.Name(n.OpType))
 	}
 	for sub := range n.Subgraphs() {
 		for inner := range sub.AllNodes() {

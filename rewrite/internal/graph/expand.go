@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -77,7 +78,7 @@ func (g *Graph) expanded(table []fused.Adapter, by func(*fused.Adapter) expander
 		}
 		e, err := by(a)(n, c)
 		if err == nil && ir.Function(g.Model, n) {
-			err = fmt.Errorf("the model has its own function %s", n.OpType)
+			err = fmt.Errorf("the model has its own function %s", short.Name(n.OpType))
 		}
 		if err != nil {
 			v.Unread[n] = err

@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
@@ -55,14 +56,14 @@ func buildGraph(m *onnx.Model, nodes []*onnx.Node, constants []*onnx.Tensor, v V
 	}
 	for _, n := range nodes {
 		if need := fewestInputs(n); len(n.Inputs) < need {
-			return nil, fmt.Errorf("node %s (%s) has %d inputs, at least %d are needed: the model is broken", ir.Label(n), n.OpType, len(n.Inputs), need)
+			return nil, fmt.Errorf("node %s (%s) has %d inputs, at least %d are needed: the model is broken", ir.Label(n), short.Name(n.OpType), len(n.Inputs), need)
 		}
 		for _, o := range n.Outputs {
 			if o == "" {
 				continue
 			}
 			if g.Producer[o] != nil {
-				return nil, fmt.Errorf("value %q is made by two nodes (%s and %s): the model is broken", o, ir.Label(g.Producer[o]), ir.Label(n))
+				return nil, fmt.Errorf("value %q is made by two nodes (%s and %s): the model is broken", short.Name(o), ir.Label(g.Producer[o]), ir.Label(n))
 			}
 			g.Producer[o] = n
 		}

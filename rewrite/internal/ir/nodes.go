@@ -1,9 +1,10 @@
 package ir
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -15,15 +16,24 @@ func Domain(name string) string {
 	return name
 }
 
-// Label names a node in messages: its name, or its op and first output.
+// Label names a node in messages: its name, or its op and first output, shortened where they are long.
 func Label(n *onnx.Node) string {
-	if n.Name != "" {
-		return n.Name
+	return label(n, short.Name[string])
+}
+
+// FullLabel is Label without shortening: it tells nodes apart in reports and records.
+func FullLabel(n *onnx.Node) string {
+	return label(n, func(name string) string { return name })
+}
+
+func label(n *onnx.Node, shown func(string) string) string {
+	switch {
+	case n.Name != "":
+		return shown(n.Name)
+	case len(n.Outputs) > 0:
+		return shown(n.OpType) + " making " + strconv.Quote(shown(n.Outputs[0]))
 	}
-	if len(n.Outputs) > 0 {
-		return fmt.Sprintf("%s making %q", n.OpType, n.Outputs[0])
-	}
-	return n.OpType
+	return shown(n.OpType)
 }
 
 // Standard reports whether n is a standard ONNX op of one of these names; nil is none.

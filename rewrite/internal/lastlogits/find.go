@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -28,7 +29,7 @@ func Find(g *graph.Graph) (*Head, error) {
 		}
 		h, err := behind(g, o.Name)
 		if err != nil {
-			why = append(why, fmt.Errorf("%q: %w", o.Name, err))
+			why = append(why, fmt.Errorf("%q: %w", short.Name(o.Name), err))
 			continue
 		}
 		heads = append(heads, h)
@@ -37,7 +38,7 @@ func Find(g *graph.Graph) (*Head, error) {
 	case len(heads) == 1:
 		return heads[0], nil
 	case len(heads) > 1:
-		return nil, fmt.Errorf("both %q and %q may be the logits; remove the other outputs from the model first", heads[0].Output, heads[1].Output)
+		return nil, fmt.Errorf("both %q and %q may be the logits; remove the other outputs from the model first", short.Name(heads[0].Output), short.Name(heads[1].Output))
 	case len(why) > 0:
 		return nil, errors.Join(why...)
 	}
@@ -59,7 +60,7 @@ func behind(g *graph.Graph, output string) (*Head, error) {
 		case !g.IsData(v):
 			return nil
 		case n == nil:
-			refuse("it reads the input %q after the last product with weights", v)
+			refuse("it reads the input %q after the last product with weights", short.Name(v))
 			return nil
 		case g.WeightProduct(n):
 			products = append(products, n)
@@ -69,7 +70,7 @@ func behind(g *graph.Graph, output string) (*Head, error) {
 			return nil
 		}
 		for range n.Subgraphs() {
-			refuse("node %s (%s) computes it in branches, which are not searched", ir.Label(n), n.OpType)
+			refuse("node %s (%s) computes it in branches, which are not searched", ir.Label(n), short.Name(n.OpType))
 			return nil
 		}
 		return ir.Reads(n)
@@ -85,10 +86,10 @@ func behind(g *graph.Graph, output string) (*Head, error) {
 	h.product = g.AsWritten(products[0])
 	p := g.Projection(products[0])
 	if p == nil || h.product != products[0] {
-		return nil, fmt.Errorf("node %s (%s) is not a product of hidden states [batch, length, hidden size] with a weight matrix", ir.Label(h.product), h.product.OpType)
+		return nil, fmt.Errorf("node %s (%s) is not a product of hidden states [batch, length, hidden size] with a weight matrix", ir.Label(h.product), short.Name(h.product.OpType))
 	}
 	if err := eachTokenAlone(g, h.product); err != nil {
-		return nil, fmt.Errorf("node %s (%s): %w", ir.Label(h.product), h.product.OpType, err)
+		return nil, fmt.Errorf("node %s (%s): %w", ir.Label(h.product), short.Name(h.product.OpType), err)
 	}
 	h.Hidden = p.From
 	return h, nil
@@ -105,7 +106,7 @@ func eachTokenAlone(g *graph.Graph, n *onnx.Node) error {
 			made := g.Producer[n.Inputs[2]]
 			t := g.Constants[n.Inputs[2]]
 			if !ir.Standard(made, "DynamicQuantizeLinear") && (t == nil || t.Len() != 1) {
-				return fmt.Errorf("its zero point %q may differ from token to token", n.Inputs[2])
+				return fmt.Errorf("its zero point %q may differ from token to token", short.Name(n.Inputs[2]))
 			}
 		}
 		return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -30,7 +31,7 @@ func (h *Head) Prove(ctx context.Context, eng engine.Engine, g *graph.Graph) err
 		return fmt.Errorf("the last part of the model, from hidden states to logits, cannot be run by itself: %w", err)
 	}
 	if len(piece.Sizes)+len(piece.Inputs) > 0 {
-		return fmt.Errorf("the last part of the model, from hidden states to logits, depends on sizes or inputs of the call, such as %q", (append(piece.Sizes, names(piece.Inputs)...))[0])
+		return fmt.Errorf("the last part of the model, from hidden states to logits, depends on sizes or inputs of the call, such as %q", short.Name((append(piece.Sizes, names(piece.Inputs)...))[0]))
 	}
 	return h.proveTail(ctx, eng, g, piece)
 }
@@ -43,11 +44,11 @@ func (h *Head) proveRows(ctx context.Context, eng engine.Engine, g *graph.Graph)
 	}
 	for _, v := range []string{h.Hidden, h.Output} {
 		if err := table.Refused[v]; err != nil {
-			return fmt.Errorf("the shape of %q could not be measured: %w", v, err)
+			return fmt.Errorf("the shape of %q could not be measured: %w", short.Name(v), err)
 		}
 		dims := table.Dims[v]
 		if len(dims) != 3 || !is(dims[0], dim.BatchExtent, table.Static.B) || !is(dims[1], dim.LengthExtent, table.Static.L) || !dims[2].Constant() {
-			return fmt.Errorf("%q is %v, not one row for each token [batch, length, size]", v, dims)
+			return fmt.Errorf("%q is %v, not one row for each token [batch, length, size]", short.Name(v), dims)
 		}
 	}
 	return nil

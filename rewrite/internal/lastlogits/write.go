@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
@@ -90,7 +91,7 @@ func Undo(m *onnx.Model, input, output string, tokens onnx.Dim) error {
 	g := m.Graph
 	i := slices.IndexFunc(g.Nodes, func(n *onnx.Node) bool { return slices.Contains(n.Outputs, stem+"/hidden") })
 	if i < 0 {
-		return fmt.Errorf("the node that selects the tokens of %q is missing: another program changed the model; start from the original file", output)
+		return fmt.Errorf("the node that selects the tokens of %q is missing: another program changed the model; start from the original file", short.Name(output))
 	}
 	choice := g.Nodes[i]
 	for _, n := range g.Nodes {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -55,7 +56,7 @@ func writeBias(s *site.Sized, m *measure.Measured) (*Bias, error) {
 			// The value whose size this is will be computed inside the op, or not at all.
 			sizes, ok := s.Table.Sizes[v]
 			if !ok || n.OpType == "Size" {
-				wrong = fmt.Errorf("the bias needs the size %q", v)
+				wrong = fmt.Errorf("the bias needs the size %q", short.Name(v))
 				return nil
 			}
 			var err error
@@ -127,7 +128,7 @@ func biasSizes(s *site.Sized, bias *Bias, m *measure.Measured, list []dim.Extent
 	}
 	batch, length := slices.Index(m.Layouts.Query.Axes, dim.BatchAxis), slices.Index(m.Layouts.Query.Axes, dim.RowAxis)
 	if batch < 0 || length < 0 {
-		return "", fmt.Errorf("the bias needs the sizes %v, which the shape of %q does not tell", list, s.Query.Boundary)
+		return "", fmt.Errorf("the bias needs the sizes %v, which the shape of %q does not tell", list, short.Name(s.Query.Boundary))
 	}
 	var parts []string
 	for _, x := range list {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
@@ -40,7 +41,7 @@ func Leftovers(changes []Change) (warnings []string) {
 				}
 				if reader := left.otherReader(v, replaced); reader != "" {
 					warnings = append(warnings, fmt.Sprintf("%q, which belongs to the attention layer at %s, is also %s; that use still gets the original model's values",
-						v, ir.Label(c.Site.Graph.AsWritten(c.Site.Softmax)), reader))
+						short.Name(v), ir.Label(c.Site.Graph.AsWritten(c.Site.Softmax)), reader))
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -42,13 +43,13 @@ func bindRotation(s *site.Sized, m *measure.Measured) (Binding, error) {
 	}
 	for i, ly := range t.layouts {
 		if slices.Contains(ly.Axes, dim.UnitAxis) {
-			return b, fmt.Errorf("%q has a dimension of one element beside heads and channels", t.rotated[i])
+			return b, fmt.Errorf("%q has a dimension of one element beside heads and channels", short.Name(t.rotated[i]))
 		}
 	}
 	if b.PastKey != "" && m.Position == nil && m.Computed == nil {
 		past, err := dim.LayoutOf(s.Table.Dims[b.PastKey], s.Alone)
 		if err != nil {
-			return b, fmt.Errorf("the past keys %q have an unexpected shape: %w", b.PastKey, err)
+			return b, fmt.Errorf("the past keys %q have an unexpected shape: %w", short.Name(b.PastKey), err)
 		}
 		t.pastRows = int64(slices.Index(past.Axes, dim.RowAxis))
 	}

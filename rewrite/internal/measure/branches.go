@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -130,7 +131,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 	if computed != nil {
 		m, err := rotator(o.fed, o.position, 0).Measure(ctx)
 		if err != nil {
-			return nil, placed{}, unlike(fmt.Errorf("by the positions that the graph computes (%q), %w", computed.Value, err))
+			return nil, placed{}, unlike(fmt.Errorf("by the positions that the graph computes (%q), %w", short.Name(computed.Value), err))
 		}
 		small := func(piece *eval.Loaded) *rotation.Rotator { return whole(piece, o.position, 0) }
 		if err := o.smallCalls(ctx, ev, m, small); err != nil {
@@ -143,7 +144,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		return nil, placed{}, err
 	}
 	if input != nil && mask != nil && input.Name == mask.Name {
-		return nil, placed{}, graph.Refuse(at, "the rotation of its %s depends on the padding mask %q not only through positions", what, mask.Name)
+		return nil, placed{}, graph.Refuse(at, "the rotation of its %s depends on the padding mask %q not only through positions", what, short.Name(mask.Name))
 	}
 	var position *rotation.Position
 	if input != nil {
@@ -191,14 +192,14 @@ func positionInput(ev *eval.Evaluator, at *onnx.Node, what string, inputs []*onn
 	case 1:
 		position = inputs[0]
 	default:
-		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); expected one", what, len(inputs), inputs[0].Name, inputs[1].Name)
+		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on %d inputs (%q, %q); expected one", what, len(inputs), short.Name(inputs[0].Name), short.Name(inputs[1].Name))
 	}
 	dims := ev.Table.Inputs[position.Name]
 	if len(dims) == 3 && dims[0].Constant() && dims[2] == dim.LengthExtent {
 		components = dims[0].One // positions of time, height and width, say
 	}
 	if components == 0 && len(dims) > 2 || len(dims) == 0 || dims[len(dims)-1] != dim.LengthExtent {
-		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on the input %q of shape %v; expected positions [batch, length] or [axes, batch, length]", what, position.Name, dims)
+		return nil, 0, graph.Refuse(at, "the rotation of its %s depends on the input %q of shape %v; expected positions [batch, length] or [axes, batch, length]", what, short.Name(position.Name), dims)
 	}
 	return position, components, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -32,7 +33,7 @@ func choice(g *graph.Graph, value string, boundaries []string) (string, error) {
 	})
 	conditions = ir.Unique(conditions)
 	if len(conditions) > 1 {
-		return "", fmt.Errorf("it is chosen by %d conditions (%q, %q); expected one", len(conditions), conditions[0], conditions[1])
+		return "", fmt.Errorf("it is chosen by %d conditions (%q, %q); expected one", len(conditions), short.Name(conditions[0]), short.Name(conditions[1]))
 	}
 	return slices.Concat(conditions, []string{""})[0], nil
 }
@@ -52,7 +53,7 @@ func measureBranches(ctx context.Context, ev *eval.Evaluator, at *onnx.Node, out
 		return nil, err
 	}
 	if len(p.Inputs) > 0 {
-		return nil, fmt.Errorf("it rotates by the input %q and by other frequencies from %d tokens on; the op recognises such calls only by their positions", p.Inputs[0].Name, trained+1)
+		return nil, fmt.Errorf("it rotates by the input %q and by other frequencies from %d tokens on; the op recognises such calls only by their positions", short.Name(p.Inputs[0].Name), trained+1)
 	}
 	p = p.Fed(given)
 	side := func(holds bool) (*rotation.Matrix, error) {
@@ -136,7 +137,7 @@ func threshold(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, conditi
 	if always, err := decoding(dim.Longest + 1); err != nil {
 		return 0, first, err
 	} else if always {
-		return 0, first, fmt.Errorf("its tables are chosen by %q, which does not change up to %d tokens; make the choice constant before the rewrite", condition, dim.Longest+1)
+		return 0, first, fmt.Errorf("its tables are chosen by %q, which does not change up to %d tokens; make the choice constant before the rewrite", short.Name(condition), dim.Longest+1)
 	}
 	if trained, err = bisect.Largest(1, dim.Longest+1, decoding); err != nil {
 		return 0, first, err
@@ -157,9 +158,9 @@ func loadChoice(ctx context.Context, ev *eval.Evaluator, site *onnx.Node, condit
 	}
 	switch p := loaded.Piece; {
 	case len(p.Inputs) > 0:
-		err = fmt.Errorf("its tables are chosen by the input %q; expected a choice by the number of tokens", p.Inputs[0].Name)
+		err = fmt.Errorf("its tables are chosen by the input %q; expected a choice by the number of tokens", short.Name(p.Inputs[0].Name))
 	case total != nil && len(p.Sizes) > 0:
-		err = fmt.Errorf("its tables are chosen by the size %q; expected a choice by %q, the size of its cache", p.Sizes[0], total[0].Name)
+		err = fmt.Errorf("its tables are chosen by the size %q; expected a choice by %q, the size of its cache", short.Name(p.Sizes[0]), short.Name(total[0].Name))
 	}
 	if err != nil {
 		loaded.Session.Close()

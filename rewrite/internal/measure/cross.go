@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -80,7 +81,7 @@ func crossScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 	defer loaded.Session.Close()
 	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs, dim.SourceExtent)
 	if len(others) > 0 {
-		return nil, nil, graph.Refuse(s.Softmax, "its mask depends on the input %q, but keys of another text may be hidden only by a mask of that text", others[0].Name)
+		return nil, nil, graph.Refuse(s.Softmax, "its mask depends on the input %q, but keys of another text may be hidden only by a mask of that text", short.Name(others[0].Name))
 	}
 	sc := &score.Scorer{Loaded: loaded, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Extra: ly.Sinks}
 	if padding != nil {

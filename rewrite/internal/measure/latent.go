@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -42,7 +43,7 @@ func sharedRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *
 	}
 	newRows, err := dim.LayoutOf(ev.Table.Dims[c.NewRows], part.Channels)
 	if err != nil {
-		return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the rotated key (%q) has an unexpected shape: %v", c.NewRows, err)
+		return nil, placed{}, nil, graph.Refuse(s.ScoresMatMul, "the rotated key (%q) has an unexpected shape: %v", short.Name(c.NewRows), err)
 	}
 	b := site.Branch{Boundary: s.Key.Boundaries()[s.Key.SharedAt]}
 	m, position, err := branchRotation(ctx, ev, b, s.ScoresMatMul, "key", c.NewRows, part, newRows, mask)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -25,13 +26,13 @@ func OtherPlaces(ctx context.Context, eng engine.Engine, g *graph.Graph, c site.
 	im := imageSizes{ctx, eng, g, mostTables}
 	for _, t := range site.Turns(g, c.ScoresMatMul.Inputs[:1]) {
 		if input := site.GivenAlone(g, t.By); input != "" {
-			return graph.Refuse(t.Node, "its query is multiplied by numbers that the caller gives (the input %q), which look like cosines, angles or places; expected integer positions, from which the graph computes angles", input)
+			return graph.Refuse(t.Node, "its query is multiplied by numbers that the caller gives (the input %q), which look like cosines, angles or places; expected integer positions, from which the graph computes angles", short.Name(input))
 		}
 		if v := severalPerToken(g, t.By); v != nil {
-			return graph.Refuse(t.Node, "its query is rotated by the input %q, which has %d numbers for each token, as rows and columns of an image are given; expected one position for each, [batch, length]", v.Name, v.Shape[len(v.Shape)-1].Value)
+			return graph.Refuse(t.Node, "its query is rotated by the input %q, which has %d numbers for each token, as rows and columns of an image are given; expected one position for each, [batch, length]", short.Name(v.Name), v.Shape[len(v.Shape)-1].Value)
 		}
 		if im.onGrid(t.By) {
-			return graph.Refuse(t.Node, "2-D positions: its query is rotated by the rows and columns of a grid, as the patches of an image are (each channel of %q follows the one or the other); expected rotation by one position of each token", t.By)
+			return graph.Refuse(t.Node, "2-D positions: its query is rotated by the rows and columns of a grid, as the patches of an image are (each channel of %q follows the one or the other); expected rotation by one position of each token", short.Name(t.By))
 		}
 	}
 	return nil
@@ -132,7 +133,7 @@ func (im *imageSizes) piece(value string) (*eval.Piece, error) {
 			t.Name = v
 			p.Consts = append(p.Consts, t)
 		case n == nil:
-			wrong = cmp.Or(wrong, fmt.Errorf("it also depends on the input %q", v))
+			wrong = cmp.Or(wrong, fmt.Errorf("it also depends on the input %q", short.Name(v)))
 		case ir.Standard(n, "Shape", "Size") && g.Classes[v] != graph.ConstantClass:
 			p.Sizes = append(p.Sizes, v)
 		default:
@@ -156,7 +157,7 @@ func (im *imageSizes) size(value string) (list []dim.Extent, err error) {
 	dims := []int64{1, 1, imageHeight, imageWidth}
 	if !image(im.g, n.Inputs[0]) {
 		if im.g.IsData(n.Inputs[0]) {
-			return nil, fmt.Errorf("it depends on the size of %q", n.Inputs[0])
+			return nil, fmt.Errorf("it depends on the size of %q", short.Name(n.Inputs[0]))
 		}
 		of, err := im.value(n.Inputs[0])
 		if err != nil {
@@ -169,7 +170,7 @@ func (im *imageSizes) size(value string) (list []dim.Extent, err error) {
 	}
 	from, to := n.Int("start", 0), n.Int("end", int64(len(dims)))
 	if from < 0 || to < from || to > int64(len(dims)) {
-		return nil, fmt.Errorf("it depends on the size %q", value)
+		return nil, fmt.Errorf("it depends on the size %q", short.Name(value))
 	}
 	for _, d := range dims[from:to] {
 		list = append(list, dim.ConstantExtent(d))

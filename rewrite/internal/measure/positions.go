@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -23,9 +24,9 @@ type placed struct {
 func (p placed) text() string {
 	switch {
 	case p.input != nil:
-		return fmt.Sprintf("the input %q", p.input.Name)
+		return fmt.Sprintf("the input %q", short.Name(p.input.Name))
 	case p.computed != nil:
-		return fmt.Sprintf("positions that the graph computes (%q)", p.computed.Value)
+		return fmt.Sprintf("positions that the graph computes (%q)", short.Name(p.computed.Value))
 	}
 	return "the index of each token"
 }
@@ -75,16 +76,16 @@ func (m *Measured) reach(ctx context.Context, ev *eval.Evaluator, s *site.Sized)
 		if why == "" {
 			why = "cached keys stand there"
 		}
-		return graph.Refuse(s.ScoresMatMul, "the positions that the graph computes (%q) are below 0 for tokens that are not padding, and %s; expected positions from 0 on", c.Value, why)
+		return graph.Refuse(s.ScoresMatMul, "the positions that the graph computes (%q) are below 0 for tokens that are not padding, and %s; expected positions from 0 on", short.Name(c.Value), why)
 	}
 	r, err := positions.Open(ctx, ev, c)
 	if err != nil {
-		return graph.Refuse(s.ScoresMatMul, "the positions that the graph computes (%q) cannot be evaluated: %v", c.Value, err)
+		return graph.Refuse(s.ScoresMatMul, "the positions that the graph computes (%q) cannot be evaluated: %v", short.Name(c.Value), err)
 	}
 	defer r.Close()
 	tokens, err := r.Tokens(ctx, m.PositionLimit)
 	if err != nil {
-		return graph.Refuse(s.ScoresMatMul, "the positions that the graph computes (%q) cannot be evaluated: %v", c.Value, err)
+		return graph.Refuse(s.ScoresMatMul, "the positions that the graph computes (%q) cannot be evaluated: %v", short.Name(c.Value), err)
 	}
 	m.PositionLimit = min(m.PositionLimit, max(tokens-1, 0))
 	if c.Ids == nil {

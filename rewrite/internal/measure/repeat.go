@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -274,7 +275,7 @@ func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized,
 	layouts := map[string]dim.Layout{}
 	for _, v := range []string{cached, s.Key.Operand} {
 		if layouts[v], err = dim.LayoutOf(once.Table.Dims[v], ly.Key.Channels); err != nil {
-			return nil, graph.Refuse(at, "%q has an unexpected shape: %v", v, err)
+			return nil, graph.Refuse(at, "%q has an unexpected shape: %v", short.Name(v), err)
 		}
 	}
 	m, position, err := branchRotation(ctx, &once, site.Branch{Boundary: cached}, at, "key", s.Key.Operand, layouts[cached], layouts[s.Key.Operand], mask)
@@ -282,9 +283,9 @@ func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized,
 	case err != nil:
 		return nil, err
 	case position.input != nil:
-		return nil, graph.Refuse(at, "its cached keys are rotated by the input %q when they are read; expected their index", position.input.Name)
+		return nil, graph.Refuse(at, "its cached keys are rotated by the input %q when they are read; expected their index", short.Name(position.input.Name))
 	case position.computed != nil:
-		return nil, graph.Refuse(at, "its cached keys are rotated by positions that the graph computes (%q) when they are read; expected their index", position.computed.Value)
+		return nil, graph.Refuse(at, "its cached keys are rotated by positions that the graph computes (%q) when they are read; expected their index", short.Name(position.computed.Value))
 	case m.Order != nil:
 		return nil, graph.Refuse(at, "its keys are cached un-rotated, and their channels are reordered when they are rotated; expected one order")
 	}
@@ -320,7 +321,7 @@ func placesAlone(ctx context.Context, ev *eval.Evaluator, s *site.Sized) error {
 			}
 			for _, v := range factors {
 				if x, y := first[v], results[v]; !slices.Equal(x.Dims, y.Dims) || !bytes.Equal(x.Data, y.Data) {
-					return graph.Refuse(at, "%s reads %q, which with %d tokens differs if %d of them are cached", what, v, total, total-length)
+					return graph.Refuse(at, "%s reads %q, which with %d tokens differs if %d of them are cached", what, short.Name(v), total, total-length)
 				}
 			}
 		}

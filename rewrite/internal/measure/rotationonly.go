@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -68,7 +69,7 @@ func rotationBeforeNorms(ctx context.Context, ev *eval.Evaluator, b site.Branch,
 		out = b.Scales[n-1].Of
 		var err error
 		if to, err = dim.LayoutOf(ev.Table.Dims[out], to.Channels); err != nil {
-			return nil, placed{}, graph.Refuse(at, "the rotated %s (%q) has an unexpected shape: %v", what, out, err)
+			return nil, placed{}, graph.Refuse(at, "the rotated %s (%q) has an unexpected shape: %v", what, short.Name(out), err)
 		}
 	}
 	m, position, err := branchRotation(ctx, ev, b, at, what, out, from, to, nil)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -93,7 +94,7 @@ type writing struct {
 func (w writing) appends(ctx context.Context, out *Slots) error {
 	for _, v := range w.Piece.Inputs {
 		if v.Name != out.Input.Name {
-			return fmt.Errorf("it also depends on the input %q", v.Name)
+			return fmt.Errorf("it also depends on the input %q", short.Name(v.Name))
 		}
 	}
 	calls := []dim.Point{{B: 1, L: 1}, {B: 2, L: 5}, {B: 3, L: 4, P: 6}, {B: 2, L: 1, P: 9}, {B: 1, L: 7, P: 2}, {B: 1, L: 1, P: dim.Longest}, {B: 2, L: 3, P: dim.Longest}}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -121,7 +122,7 @@ func mirrored(ctx context.Context, l *eval.Loaded, s site.TokenScale) error {
 		return err
 	}
 	if len(dims) == 0 || elements == 0 {
-		return fmt.Errorf("%q has the shape %v", s.Of, dims)
+		return fmt.Errorf("%q has the shape %v", short.Name(s.Of), dims)
 	}
 	channels := int(dims[len(dims)-1])
 	for _, size := range []float64{1e-3, 1, 30} {
@@ -151,7 +152,7 @@ func mirrored(ctx context.Context, l *eval.Loaded, s site.TokenScale) error {
 		got := results[1].Values()
 		for i, want := range results[0].Values() {
 			if !(math.Abs(got[i]-want) <= slack*math.Abs(want)) {
-				return fmt.Errorf("%q is %g for a vector and %g for its mirror image", s.Value, want, got[i])
+				return fmt.Errorf("%q is %g for a vector and %g for its mirror image", short.Name(s.Value), want, got[i])
 			}
 		}
 	}

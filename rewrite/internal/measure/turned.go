@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -36,7 +37,7 @@ func (m *Measured) Allows(specs []rope.Spec, why string) error {
 func (m *Measured) Keeps(want rope.Attention, raw bool) error {
 	moves := want.Mask.Restart || len(want.Bands) > 0 || want.Drawn.Range > 0 || raw || want.Cache == rope.Raw
 	if c := m.Computed; c != nil && c.Unlike != "" && moves {
-		return fmt.Errorf("the graph computes its positions (%q), and %s. Scalings are possible; position maps, caches of un-rotated keys and masks that move tokens are not", c.Value, c.Unlike)
+		return fmt.Errorf("the graph computes its positions (%q), and %s. Scalings are possible; position maps, caches of un-rotated keys and masks that move tokens are not", short.Name(c.Value), c.Unlike)
 	}
 	if m.Turned && (want.Mask.Restart || len(want.Bands) > 0 || raw) {
 		return errors.New("its queries and keys are rotated by the model's own nodes, so tokens keep their positions there: masks that move them, and caches of un-rotated keys, are not possible")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -79,9 +80,9 @@ func (t *rotaryConstants) find(s Layer, want rope.Encoding) error {
 				other, taken := t.constants[v]
 				switch {
 				case taken && !reflect.DeepEqual(other.want, r.want):
-					err = fmt.Errorf("layers that need different values share the constant %q", v)
+					err = fmt.Errorf("layers that need different values share the constant %q", short.Name(v))
 				case r.holder == nil:
-					err = fmt.Errorf("%q of its rotation is not a constant of the model", v)
+					err = fmt.Errorf("%q of its rotation is not a constant of the model", short.Name(v))
 				case want.LengthDependent.Trained > 0 && (r.kind != frequencyList || s.Scope.Where != ""):
 					err = errors.New("the model has tables of cosines, which do not depend on the length of a call")
 				}
@@ -165,7 +166,7 @@ func (t *rotaryConstants) checkReaders() error {
 			continue
 		}
 		if r.aliases = aliasesUntilFloat(name, readers); r.aliases == nil {
-			return fmt.Errorf("the model uses its frequencies %q in %v, which would round the new ones", name, r.tensor.Type)
+			return fmt.Errorf("the model uses its frequencies %q in %v, which would round the new ones", short.Name(name), r.tensor.Type)
 		}
 		t.constants[name] = r
 	}
@@ -178,7 +179,7 @@ func (t *rotaryConstants) checkReaders() error {
 		}
 		seen[v] = true
 		if outputs[v] {
-			return fmt.Errorf("the graph's output %q depends on the rotation's constants", v)
+			return fmt.Errorf("the graph's output %q depends on the rotation's constants", short.Name(v))
 		}
 		for _, n := range readers[v] {
 			switch {

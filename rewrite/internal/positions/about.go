@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -131,7 +132,7 @@ func (r *Reader) about(ctx context.Context, c *Computed) error {
 	}
 	for _, v := range c.Inputs {
 		if v != c.Ids && (v != c.Mask || !r.padding) {
-			seen.Unlike = fmt.Sprintf("they depend on the input %q, so they may differ from the index of each token plus one number for its row", v.Name)
+			seen.Unlike = fmt.Sprintf("they depend on the input %q, so they may differ from the index of each token plus one number for its row", short.Name(v.Name))
 		}
 	}
 	if c.Ids == nil && seen.Unlike == "" && !seen.byIndex {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -59,7 +60,7 @@ func (r *Reader) run(ctx context.Context, pt dim.Point, feeds map[string]engine.
 	for i, v := range r.values {
 		x := results[v+eval.FlatSuffix].Values()
 		if want := engine.Elements(dim.Evaluate(r.dims[v], pt)); int64(len(x)) != want {
-			return nil, fmt.Errorf("%q has %d elements with %v, expected %d", v, len(x), pt, want)
+			return nil, fmt.Errorf("%q has %d elements with %v, expected %d", short.Name(v), len(x), pt, want)
 		}
 		if each := pt.L + pt.P; ofAll(r.dims[v]) {
 			var last []float64

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 )
@@ -15,7 +16,7 @@ func (c *comparison) openPositions(ctx context.Context) (done func(), _ error) {
 	}
 	r, err := positions.Open(ctx, c.evaluator, c.measured.Computed)
 	if err != nil {
-		return nil, graph.Refuse(c.site.Softmax, "the positions that the graph computes (%q) cannot be evaluated: %v", c.measured.Computed.Value, err)
+		return nil, graph.Refuse(c.site.Softmax, "the positions that the graph computes (%q) cannot be evaluated: %v", short.Name(c.measured.Computed.Value), err)
 	}
 	c.computed = r
 	return r.Close, nil
@@ -27,7 +28,7 @@ func (c *comparison) place(ctx context.Context, t trial, feeds map[string]engine
 		return nil
 	}
 	if c.at, err = c.computed.At(ctx, t.pt, feeds); err != nil {
-		return graph.Refuse(c.site.Softmax, "the positions that the graph computes (%q) cannot be evaluated with %v: %v", c.measured.Computed.Value, t.pt, err)
+		return graph.Refuse(c.site.Softmax, "the positions that the graph computes (%q) cannot be evaluated with %v: %v", short.Name(c.measured.Computed.Value), t.pt, err)
 	}
 	return nil
 }

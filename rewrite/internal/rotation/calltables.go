@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -60,7 +61,7 @@ func (c *callTables) compute(ctx context.Context, pt dim.Point) (*Tables, error)
 	for i, v := range c.values {
 		whole := results[c.given[i]]
 		if want := dim.Evaluate(c.dims[v], pt); !slices.Equal(whole.Dims, want) {
-			return nil, fmt.Errorf("%q has the shape %v with %v, expected %v", v, whole.Dims, pt, want)
+			return nil, fmt.Errorf("%q has the shape %v with %v, expected %v", short.Name(v), whole.Dims, pt, want)
 		}
 		t.list = append(t.list, table{v, c.dims[v], whole})
 	}
@@ -104,7 +105,7 @@ func (c *callTables) everywhere(ctx context.Context) (*Tables, error) {
 			}
 		}
 		if i := several.differs(one, pt); i >= 0 {
-			return nil, fmt.Errorf("%q is not the same with %v and with one row", c.values[i], pt)
+			return nil, fmt.Errorf("%q is not the same with %v and with one row", short.Name(c.values[i]), pt)
 		}
 		if i := one.differs(far, pt); i >= 0 && far.byCall == nil {
 			n, err := c.until(ctx, i, pt.L, far.limit+1)

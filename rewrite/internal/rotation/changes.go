@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -24,7 +25,7 @@ type Change struct {
 
 // Error says what was seen.
 func (c *Change) Error() string {
-	return fmt.Sprintf("the same token is rotated differently in calls of more than %d tokens (by %q)", c.tokens, c.value)
+	return fmt.Sprintf("the same token is rotated differently in calls of more than %d tokens (by %q)", c.tokens, short.Name(c.value))
 }
 
 // Followed is a change of frequencies, which LongRoPE or dynamic NTK may be.

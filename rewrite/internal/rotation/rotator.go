@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bound"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -119,7 +120,7 @@ func (r *Rotator) apply(ctx context.Context, vectors [][]float32, positions []in
 		y := result[r.Out]
 		values := y.Values()
 		if want := dim.Evaluate(r.Loaded.Table.Dims[r.Out], pt); !slices.Equal(want, y.Dims) {
-			return nil, fmt.Errorf("%q has the shape %v, expected %v", r.Out, y.Dims, want)
+			return nil, fmt.Errorf("%q has the shape %v, expected %v", short.Name(r.Out), y.Dims, want)
 		}
 		strides := r.To.Strides(y.Dims)
 		for b := range out {

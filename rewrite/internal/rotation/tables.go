@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -128,7 +129,7 @@ func tablesOf(ctx context.Context, e *eval.Evaluator, values []string) (*Tables,
 			}
 		}
 		if _, ok := dims[v]; !ok || rows > 1 {
-			return nil, fmt.Errorf("%q has the shape %v; expected one row per token", v, dims[v])
+			return nil, fmt.Errorf("%q has the shape %v; expected one row per token", short.Name(v), dims[v])
 		}
 	}
 	c := &callTables{values: values, dims: dims, given: p.Outputs}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -191,11 +192,11 @@ func (s *Scorer) byDistance(ctx context.Context) (*Fit, error) {
 func (s *Scorer) Measure(ctx context.Context) (*Fit, error) {
 	if len(s.Biases) > 0 {
 		if s.Loaded.Table.Slotted() {
-			return nil, fmt.Errorf("%q is added to it, which would need as many columns as the cache has rows", s.Biases[0].Value)
+			return nil, fmt.Errorf("%q is added to it, which would need as many columns as the cache has rows", short.Name(s.Biases[0].Value))
 		}
 		fit, err := s.fitWith(ctx, &Fit{Mask: rope.Mask{Bias: true}})
 		if err != nil && !bisect.Ended(err) {
-			err = fmt.Errorf("scores are not those of a product to which %q is added: %w", s.Biases[0].Value, err)
+			err = fmt.Errorf("scores are not those of a product to which %q is added: %w", short.Name(s.Biases[0].Value), err)
 		}
 		return fit, err
 	}

@@ -3,6 +3,7 @@ package site
 import (
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -51,11 +52,11 @@ func (f *Finder) biases(softmax, product *onnx.Node) ([]Bias, *graph.Refusal) {
 				continue
 			}
 			if !ir.Standard(n, "Add", "Sub", "Sum") {
-				return nil, graph.Refuse(softmax, "its scores also depend on the hidden state %q, which is not added to the product of query and key: they are combined at %s (%s)", v, ir.Label(n), n.OpType)
+				return nil, graph.Refuse(softmax, "its scores also depend on the hidden state %q, which is not added to the product of query and key: they are combined at %s (%s)", short.Name(v), ir.Label(n), short.Name(n.OpType))
 			}
 			b := f.behindMask(v)
 			if f.Internal[b] {
-				return nil, graph.Refuse(softmax, "its scores also depend on %q, a hidden state from inside a fused op", v)
+				return nil, graph.Refuse(softmax, "its scores also depend on %q, a hidden state from inside a fused op", short.Name(v))
 			}
 			subtracted := ir.Standard(n, "Sub") && n.Inputs[1] == v
 			bias := Bias{Value: b, Subtracted: subtracted, Hides: subtracted || !f.bounded(b)}
@@ -158,7 +159,7 @@ func (s *Site) ownBias() *graph.Refusal {
 		return nil
 	})
 	if own != "" {
-		return graph.Refuse(s.Softmax, "the bias on its scores depends on %q, its own query or key after the rotation; expected a bias that does not", own)
+		return graph.Refuse(s.Softmax, "the bias on its scores depends on %q, its own query or key after the rotation; expected a bias that does not", short.Name(own))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -53,7 +54,7 @@ func (s *Site) SizedValues() []string {
 func (s *Sized) Layouts(t *eval.ShapeTable) (*Layouts, error) {
 	for _, v := range s.SizedValues() {
 		if err := t.Refused[v]; err != nil {
-			return nil, graph.Refuse(s.Softmax, "the shape of %q cannot be measured: %v", v, err)
+			return nil, graph.Refuse(s.Softmax, "the shape of %q cannot be measured: %v", short.Name(v), err)
 		}
 	}
 	ly := &Layouts{Cached: s.Past(), Cross: s.Crosses, latent: s.Key.Shared != nil}
@@ -149,11 +150,11 @@ func (s *Sized) recognise(t *eval.ShapeTable, places ...place) error {
 	for _, v := range places {
 		dims, ok := t.Dims[v.name]
 		if !ok {
-			return graph.Refuse(s.ScoresMatMul, "the shape of its %s (%q) does not follow from batch, length and past", v.what, v.name)
+			return graph.Refuse(s.ScoresMatMul, "the shape of its %s (%q) does not follow from batch, length and past", v.what, short.Name(v.name))
 		}
 		var err error
 		if *v.into, err = dim.LayoutOf(dims, v.channels); err != nil {
-			return graph.Refuse(s.ScoresMatMul, "the %s (%q) has an unexpected shape: %v", v.what, v.name, err)
+			return graph.Refuse(s.ScoresMatMul, "the %s (%q) has an unexpected shape: %v", v.what, short.Name(v.name), err)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -71,10 +72,10 @@ func partsLayout(t *eval.ShapeTable, b Branch, heads int64) (dim.Layout, error) 
 		}
 		ly, err := dim.LayoutOf(t.Dims[boundary], 0)
 		if err != nil {
-			return dim.Layout{}, fmt.Errorf("%q: %w", boundary, err)
+			return dim.Layout{}, fmt.Errorf("%q: %w", short.Name(boundary), err)
 		}
 		if ly.Rows != rows {
-			return dim.Layout{}, fmt.Errorf("%q has the shape %v; expected %v tokens", boundary, t.Dims[boundary], rows)
+			return dim.Layout{}, fmt.Errorf("%q has the shape %v; expected %v tokens", short.Name(boundary), t.Dims[boundary], rows)
 		}
 		swapHeadsAndChannels(&ly, heads)
 		layout.Parts, layout.Rows = append(layout.Parts, ly), ly.Rows
@@ -82,7 +83,7 @@ func partsLayout(t *eval.ShapeTable, b Branch, heads int64) (dim.Layout, error) 
 	}
 	for i, ly := range layout.Parts {
 		if ly.Heads != 1 && ly.Heads != layout.Heads {
-			return dim.Layout{}, fmt.Errorf("%q has %d heads and another part %d", b.Boundaries()[i], ly.Heads, layout.Heads)
+			return dim.Layout{}, fmt.Errorf("%q has %d heads and another part %d", short.Name(b.Boundaries()[i]), ly.Heads, layout.Heads)
 		}
 	}
 	return layout, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -64,7 +65,7 @@ func appendInner(m *onnx.Model, s *Scope, list *[]*Scope) error {
 	}
 	for _, n := range s.Graph.Nodes {
 		for sub := range n.Subgraphs() {
-			in := &Scope{Where: branchName(n, sub) + " of " + ir.Label(n), Graph: sub, Outer: append([]*onnx.Graph{s.Graph}, s.Outer...), loop: s.loop}
+			in := &Scope{Where: branchName(n, sub) + " of " + ir.FullLabel(n), Graph: sub, Outer: append([]*onnx.Graph{s.Graph}, s.Outer...), loop: s.loop}
 			if s.Where != "" {
 				in.Where += " in " + s.Where
 			}
@@ -75,7 +76,7 @@ func appendInner(m *onnx.Model, s *Scope, list *[]*Scope) error {
 			if slices.ContainsFunc(sub.Nodes, func(n *onnx.Node) bool { return ir.Standard(n, "Softmax") || fusedAttention(n) || IsOp(n) }) {
 				var err error
 				if in.View, err = in.read(m, n); err != nil {
-					return fmt.Errorf("%s: %w", in.Where, err)
+					return fmt.Errorf("%s: %w", short.Name(in.Where), err)
 				}
 				*list = append(*list, in.search())
 			}
@@ -182,11 +183,11 @@ func (s *Scope) Delimit(c Candidate) (*Site, *graph.Refusal) {
 func (s *Scope) replaceable(site *Site) *graph.Refusal {
 	for _, n := range site.Replaced {
 		if !s.nodes[n] {
-			return graph.Refuse(n, "it is outside %s, which contains the rest of this attention layer", s.Where)
+			return graph.Refuse(n, "it is outside %s, which contains the rest of this attention layer", short.Name(s.Where))
 		}
 	}
 	if s.loop != nil {
-		return graph.Refuse(site.Softmax, "it is in %s, and the iterations of a %s are not evaluated", s.Where, s.loop.OpType)
+		return graph.Refuse(site.Softmax, "it is in %s, and the iterations of a %s are not evaluated", short.Name(s.Where), s.loop.OpType)
 	}
 	return nil
 }

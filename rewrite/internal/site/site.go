@@ -3,6 +3,7 @@ package site
 import (
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -172,7 +173,7 @@ func (s *Site) Past() bool { return s.Key.Past() != "" }
 // It refuses an attention whose output depends on any other hidden state.
 func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 	if table := givenTable(g, c); table != "" {
-		return nil, graph.Refuse(c.ScoresMatMul, "its query and key are rotated by rows of the input %q, which the caller gives, so the model does not contain its rotation; make this table a constant of the model", table)
+		return nil, graph.Refuse(c.ScoresMatMul, "its query and key are rotated by rows of the input %q, which the caller gives, so the model does not contain its rotation; make this table a constant of the model", short.Name(table))
 	}
 	s := &Site{Core: c, Graph: g, output: g.Outward(c.ValueMatMul.Outputs[0]), LengthTracked: g.LengthTracked[g.AsWritten(c.Softmax)]}
 	s.Query = follow(g, c.ScoresMatMul.Inputs[0], maxOrigins)
@@ -180,11 +181,11 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 	s.Value = follow(g, c.ValueMatMul.Inputs[1], 1)
 	for _, b := range []Branch{s.Query, s.Key, s.Value} {
 		if slices.Contains(b.Boundaries(), "") {
-			return nil, graph.Refuse(c.ScoresMatMul, "it computes %q from something other than its query, key or value", b.Operand)
+			return nil, graph.Refuse(c.ScoresMatMul, "it computes %q from something other than its query, key or value", short.Name(b.Operand))
 		}
 	}
 	if len(s.Value.Scales) > 0 {
-		return nil, graph.Refuse(c.ValueMatMul, "it multiplies its value by %q", s.Value.Scales[0].Value)
+		return nil, graph.Refuse(c.ValueMatMul, "it multiplies its value by %q", short.Name(s.Value.Scales[0].Value))
 	}
 	if s.Query.Cache != nil {
 		return nil, graph.Refuse(c.ScoresMatMul, "its first operand comes from a cache; expected the query there")
@@ -201,7 +202,7 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 		return nil, refusal
 	}
 	if leak := leak(g, s.Output(), s.Boundaries()); leak != "" {
-		return nil, graph.Refuse(c.Softmax, "the output also depends on %q, which is not query, key, value or their cache", leak)
+		return nil, graph.Refuse(c.Softmax, "the output also depends on %q, which is not query, key, value or their cache", short.Name(leak))
 	}
 	return s, noteReplaced(g, s)
 }
@@ -229,7 +230,7 @@ func noteReplaced(g *graph.Graph, s *Site) *graph.Refusal {
 		s.Replaced = append(s.Replaced, n)
 		for _, o := range n.Outputs {
 			if o != "" && !slices.Contains(results, o) && (g.Outputs[o] || len(g.Source.Consumers[o]) > 0) {
-				s.escaping = graph.Refuse(n, "its output %q is also used, which the op does not have", o)
+				s.escaping = graph.Refuse(n, "its output %q is also used, which the op does not have", short.Name(o))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -126,7 +127,7 @@ func findSlots(slotted, all []*Site, t *eval.ShapeTable) (*eval.Slots, error) {
 			})
 			dims := t.Dims[c.Past]
 			if len(dims) != 4 {
-				return nil, fmt.Errorf("the cache %q has the shape %v; expected [batch, heads, rows, channels]", c.Past, dims)
+				return nil, fmt.Errorf("the cache %q has the shape %v; expected [batch, heads, rows, channels]", short.Name(c.Past), dims)
 			}
 			if !slices.Contains(rows, dims[2]) {
 				rows = append(rows, dims[2])
@@ -157,7 +158,7 @@ func findSlots(slotted, all []*Site, t *eval.ShapeTable) (*eval.Slots, error) {
 	dims := t.Inputs[slots.Input.Name]
 	for i, e := range dims {
 		if e != dim.ConstantExtent(1) && (e != dim.LengthExtent || i != len(dims)-1) {
-			return nil, fmt.Errorf("the input %q, which says where new keys are written, has the shape %v; expected one place for each token, the same for all rows of a batch", slots.Input.Name, dims)
+			return nil, fmt.Errorf("the input %q, which says where new keys are written, has the shape %v; expected one place for each token, the same for all rows of a batch", short.Name(slots.Input.Name), dims)
 		}
 	}
 	return slots, nil

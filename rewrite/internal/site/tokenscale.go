@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
@@ -41,7 +42,7 @@ func ScaleLayout(t *eval.ShapeTable, s TokenScale) (*dim.Layout, error) {
 	}
 	at := slices.Index(ly.Axes, dim.ChannelAxis)
 	if len(ly.Axes) != 4 || len(dims) != 4 || at < 0 || slices.Contains(ly.Axes, dim.UnitAxis) || dims[at] != dim.ConstantExtent(1) {
-		return nil, fmt.Errorf("%q of shape %v multiplies a value of shape %v; expected a number for each token and head", s.Value, dims, t.Dims[s.Of])
+		return nil, fmt.Errorf("%q of shape %v multiplies a value of shape %v; expected a number for each token and head", short.Name(s.Value), dims, t.Dims[s.Of])
 	}
 	return &ly, nil
 }
@@ -120,7 +121,7 @@ func Chain(g *graph.Graph, s TokenScale) (nodes []*onnx.Node, err error) {
 		case v == s.Of || err != nil:
 		case c != nil && c.Len() == 1:
 		case n == nil || !reduces && !ir.Standard(n, eval.Elementwise...) || reduces && !g.OverLast(n, hiddenRank):
-			err = fmt.Errorf("it also depends on %q", v)
+			err = fmt.Errorf("it also depends on %q", short.Name(v))
 		default:
 			needed[n] = true
 			if reduces {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 )
@@ -87,7 +88,7 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	}
 	if o.sink != "" {
 		if t := c.Constant(o.sink); t != nil && (len(t.Dims) != 1 || t.Dims[0] != o.heads) {
-			return nil, fmt.Errorf("its head_sink %q has the shape %v, expected [%d]", o.sink, t.Dims, o.heads)
+			return nil, fmt.Errorf("its head_sink %q has the shape %v, expected [%d]", short.Name(o.sink), t.Dims, o.heads)
 		}
 	}
 	o.elem = c.Type(o.query)
@@ -183,11 +184,11 @@ func (o *op) width(c fused.Context) error {
 	}
 	switch {
 	case !ok:
-		return fmt.Errorf("the graph does not say how wide its query %q is", o.query)
+		return fmt.Errorf("the graph does not say how wide its query %q is", short.Name(o.query))
 	case o.key == "" && known && width == cached*o.heads:
 		return errors.New("it has neither key nor value: it only reads the cache of another layer, which ONNX Runtime does not run on the CPU, so it cannot be verified; expected keys and values of its own")
 	case width < heads || width%heads != 0:
-		return fmt.Errorf("its query %q is %d wide, which is not a multiple of %d heads", o.query, width, heads)
+		return fmt.Errorf("its query %q is %d wide, which is not a multiple of %d heads", short.Name(o.query), width, heads)
 	}
 	o.headSize = width / heads
 	if o.scale == 0 {

@@ -3,6 +3,7 @@ package msmatmul
 import (
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 )
@@ -41,9 +42,9 @@ func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 		rank, ok := c.Rank(operands[i])
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", operands[i])
+			return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", short.Name(operands[i]))
 		case rank < 2:
-			return nil, fmt.Errorf("its input %q has %d dimensions, expected at least 2", operands[i], rank)
+			return nil, fmt.Errorf("its input %q has %d dimensions, expected at least 2", short.Name(operands[i]), rank)
 		}
 		operands[i] = b.Add("Transpose", []string{operands[i]}, onnx.IntsAttr("perm", order(rank, swap == 1, batch == 1)...))
 	}

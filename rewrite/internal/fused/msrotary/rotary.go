@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 )
@@ -55,9 +56,9 @@ func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 	rank, ok := c.Rank(x)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", x)
+		return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", short.Name(x))
 	case rank != 3 && rank != 4:
-		return nil, fmt.Errorf("its input %q has %d dimensions, expected 3 or 4", x, rank)
+		return nil, fmt.Errorf("its input %q has %d dimensions, expected 3 or 4", short.Name(x), rank)
 	}
 	lengthAxis := int64(2)
 	if rank == 3 {
@@ -97,5 +98,5 @@ func places(b *fused.Builder, c fused.Context, n *onnx.Node, lengthAxis int64) (
 		count := b.Add("Range", []string{b.Int(0), b.Size(n.Inputs[0], lengthAxis), b.Int(1)})
 		return b.Add("Unsqueeze", []string{b.Add("Add", []string{given, count}), b.Ints(0)}), nil
 	}
-	return "", fmt.Errorf("the graph does not say whether its position_ids %q have one dimension or two", given)
+	return "", fmt.Errorf("the graph does not say whether its position_ids %q have one dimension or two", short.Name(given))
 }

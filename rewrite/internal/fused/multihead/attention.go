@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 )
@@ -104,14 +105,14 @@ func (o *op) shapes(c fused.Context) error {
 	rank := func(what, value string, allowed ...int) (int, error) {
 		r, ok := c.Rank(value)
 		if !ok {
-			return 0, fmt.Errorf("the graph does not say how many dimensions its %s %q has", what, value)
+			return 0, fmt.Errorf("the graph does not say how many dimensions its %s %q has", what, short.Name(value))
 		}
 		for _, a := range allowed {
 			if r == a {
 				return r, nil
 			}
 		}
-		return 0, fmt.Errorf("its %s %q has %d dimensions, expected %v", what, value, r, allowed)
+		return 0, fmt.Errorf("its %s %q has %d dimensions, expected %v", what, short.Name(value), r, allowed)
 	}
 	var err error
 	if _, err = rank("query", o.query, 3); err != nil {
@@ -136,10 +137,10 @@ func (o *op) shapes(c fused.Context) error {
 	}
 	var known bool
 	if o.width, known = c.Width(o.query); !known {
-		return fmt.Errorf("the graph does not say how wide its query %q is", o.query)
+		return fmt.Errorf("the graph does not say how wide its query %q is", short.Name(o.query))
 	}
 	if o.valueWidth, known = c.Width(o.value); !known {
-		return fmt.Errorf("the graph does not say how wide its value %q is", o.value)
+		return fmt.Errorf("the graph does not say how wide its value %q is", short.Name(o.value))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 )
@@ -105,9 +106,9 @@ func (a *attention) types(c fused.Context) error {
 		rank, ok := c.Rank(a.query)
 		switch {
 		case !ok:
-			return fmt.Errorf("the graph does not say how many dimensions its query %q has", a.query)
+			return fmt.Errorf("the graph does not say how many dimensions its query %q has", short.Name(a.query))
 		case rank != 3 && rank != 4:
-			return fmt.Errorf("its query %q has %d dimensions, expected 3 or 4", a.query, rank)
+			return fmt.Errorf("its query %q has %d dimensions, expected 3 or 4", short.Name(a.query), rank)
 		}
 		a.flat = rank == 3
 	}
@@ -119,7 +120,7 @@ func (a *attention) types(c fused.Context) error {
 		a.boolean = true
 	case onnx.Float, onnx.Float16, onnx.BFloat16, onnx.Double:
 	default:
-		return fmt.Errorf("the graph does not say what type its mask %q has", a.mask)
+		return fmt.Errorf("the graph does not say what type its mask %q has", short.Name(a.mask))
 	}
 	return nil
 }

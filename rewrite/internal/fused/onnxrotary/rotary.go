@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 )
@@ -42,11 +43,11 @@ func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 	rank, ok := c.Rank(x)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", x)
+		return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", short.Name(x))
 	case rank != 3 && rank != 4:
-		return nil, fmt.Errorf("its input %q has %d dimensions, expected 3 or 4", x, rank)
+		return nil, fmt.Errorf("its input %q has %d dimensions, expected 3 or 4", short.Name(x), rank)
 	case rank == 3 && heads == 0:
-		return nil, fmt.Errorf("its input %q has 3 dimensions, and num_heads is not given", x)
+		return nil, fmt.Errorf("its input %q has 3 dimensions, and num_heads is not given", short.Name(x))
 	}
 
 	b := fused.NewBuilder(n)

@@ -3,6 +3,7 @@ package rmsnorm
 import (
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 )
@@ -77,9 +78,9 @@ func axesOf(n *onnx.Node, c fused.Context) ([]int64, error) {
 		rank, ok := c.Rank(n.Inputs[0])
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", n.Inputs[0])
+			return nil, fmt.Errorf("the graph does not say how many dimensions its input %q has", short.Name(n.Inputs[0]))
 		case axis >= int64(rank):
-			return nil, fmt.Errorf("its axis is %d, and its input %q has %d dimensions", axis, n.Inputs[0], rank)
+			return nil, fmt.Errorf("its axis is %d, and its input %q has %d dimensions", axis, short.Name(n.Inputs[0]), rank)
 		}
 		axis -= int64(rank)
 	}
