@@ -53,8 +53,9 @@ class Positions {
   }
 
   int64_t At(int64_t batch, int64_t place) const {
-    return restart_ ? restarted_[static_cast<size_t>(batch * args_.length + place)]
-                    : Own(batch, place);
+    if (!restart_) return Own(batch, place);
+    const int64_t row = shared() ? 0 : batch;
+    return restarted_[static_cast<size_t>(row * args_.length + place)];
   }
 
  private:

@@ -47,10 +47,13 @@ class RingCall {
     for (int64_t b = 0; b < call_.batch; ++b) {
       const int64_t lost = lost_[static_cast<size_t>(b)];
       for (int64_t place = 0; place < call_.length; ++place) {
-        positions_.push_back(call_.positions == nullptr
-                                 ? call_.past(b) + place
-                                 : call_.positions[b * call_.positions_batch_stride + place] -
-                                       lost);
+        if (call_.positions == nullptr) {
+          positions_.push_back(call_.past(b) + place);
+          continue;
+        }
+        // Those of hidden tokens may be anything, also what overflows.
+        const int64_t p = call_.positions[b * call_.positions_batch_stride + place];
+        positions_.push_back(p < 0 ? p : p - lost);
       }
     }
     call_.positions = positions_.data();

@@ -24,8 +24,11 @@ class BucketTable {
     constexpr int64_t kQueries = 8;
     constexpr int64_t kSpan = 4096;
     if (distances.buckets < 2 || length < kQueries) return;
-    largest_ = distances.starts[distances.buckets - 1] + kMargin;
-    const int64_t smallest = distances.starts[0] - kMargin;
+    const int64_t first = distances.starts[0], last = distances.starts[distances.buckets - 1];
+    // Starts may be the ends of int64_t, where sums overflow; no distance is that far.
+    if (first < -kMaxPosition || last > kMaxPosition) return;
+    largest_ = last + kMargin;
+    const int64_t smallest = first - kMargin;
     if (largest_ - smallest > kSpan) return;
     width_ = largest_ - smallest + 1;
     values_.reserve(static_cast<size_t>(distances.heads * width_));

@@ -7,6 +7,8 @@
 #define ROPE_MODIFIERS_INL_H_
 #endif
 
+#include <limits>
+
 #include "attention.h"
 #include "distance_run.h"
 #include "element-inl.h"
@@ -136,7 +138,8 @@ class ScoreModifiers {
     const DF d;
     const VF scale = hn::Set(d, scale_);
     const VF cap = hn::Set(d, softcap_);
-    const VF over_cap = hn::Set(d, 1.0f / softcap_);
+    // Of a denormal cap the reciprocal would be infinite, and 0 times that no number.
+    const VF over_cap = hn::Set(d, HWY_MIN(1.0f / softcap_, std::numeric_limits<float>::max()));
     const VF infinity = hn::Set(d, kNegativeInfinity);
     auto hidden = hn::MaskFalse(d);
     for (size_t c = begin; c < end; c += kLanes) {

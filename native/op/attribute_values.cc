@@ -60,4 +60,13 @@ int64_t NonNegative(const NodeInfo& node, const char* name, int64_t fallback) {
   return value;
 }
 
+void CheckAxes(const NodeInfo& node, const std::vector<int64_t>& axes) {
+  for (const int64_t axis : axes) {
+    if (axis >= 0 && axis < INT32_MAX) continue;
+    node.RefuseAttribute(spec::kAttrPositionAxes, " holds ", axis,
+                         axis < 0 ? "; it must not be negative"
+                                  : "; it must be the number of an axis of position_ids");
+  }
+}
+
 }  // namespace rope

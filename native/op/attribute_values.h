@@ -21,6 +21,9 @@ std::vector<float> FiniteFloats(const NodeInfo& node, const char* name);  // non
 bool Flag(const NodeInfo& node, const char* name, int64_t fallback);  // 0 or 1
 int64_t NonNegative(const NodeInfo& node, const char* name, int64_t fallback);
 
+// Values of position_axes, which has the same name at every op.
+void CheckAxes(const NodeInfo& node, const std::vector<int64_t>& axes);
+
 }  // namespace rope
 
 #endif  // ROPE_ATTRIBUTE_VALUES_H_

@@ -184,7 +184,10 @@ std::vector<Band> ReadBands(const NodeInfo& node, bool causal) {
     node.RefuseAttribute(spec::kAttrBandGroups, " has ", groups.size(), " values for ",
                          starts.size(), " bands");
   }
-  const int64_t chunk = NonNegative(node, spec::kAttrBandChunk, spec::kDefaultBandChunk);
+  // No position reaches a longer chunk, and sums with one could overflow.
+  constexpr int64_t kLongest = int64_t{1} << 40;
+  const int64_t chunk =
+      std::min(NonNegative(node, spec::kAttrBandChunk, spec::kDefaultBandChunk), kLongest);
   if (chunk > 0 && !causal) {
     node.RefuseAttribute(spec::kAttrBandChunk, " needs causal = 1");
   }
@@ -235,11 +238,7 @@ std::vector<int64_t> ReadPositionAxes(const NodeInfo& node, const AttentionParam
     node.RefuseAttribute(spec::kAttrPositionAxes, " has ", axes.size(), " values, ",
                          spec::kAttrFrequencies, " has ", params.frequencies.size());
   }
-  for (const int64_t axis : axes) {
-    if (axis < 0) {
-      node.RefuseAttribute(spec::kAttrPositionAxes, " holds ", axis, "; it must not be negative");
-    }
-  }
+  CheckAxes(node, axes);
   if (!node.HasInput(spec::kPositionIds)) {
     node.RefuseAttribute(spec::kAttrPositionAxes, " needs input ",
                          spec::kInputNames[spec::kPositionIds]);

@@ -21,6 +21,7 @@ class Checker {
       : params_(params), inputs_(inputs), node_(node) {}
 
   AttentionArgs<T, C> Run() {
+    CheckSizes();
     CheckQuery();
     CheckKey();
     CheckValue();
@@ -49,6 +50,14 @@ class Checker {
 
   void Require(RotaryAttentionInput i) const {
     if (!inputs_[i].present) Refuse("input ", Named(i), " is missing");
+  }
+
+  void CheckSizes() const {
+    for (int i = 0; i < spec::kInputCount; ++i) {
+      const auto input = static_cast<RotaryAttentionInput>(i);
+      if (IsCountable(inputs_[input].shape)) continue;
+      Refuse(WithShape(input), " has no elements, but dimensions that are too large together");
+    }
   }
 
   // [batch, length, heads * channels] or [batch, heads, length, channels].
@@ -180,7 +189,8 @@ class Checker {
     if (args_.ring.rows >= params_.window) return;
     Refuse(WithShape(spec::kPastKey), " has room for ", capacity_, " tokens; a ring with ",
            params_.first_keys, " first keys and a window of ", params_.window, " needs ",
-           params_.first_keys + params_.window, " or more");
+           static_cast<uint64_t>(params_.first_keys) + static_cast<uint64_t>(params_.window),
+           " or more");
   }
 
   int64_t TotalLength() const {

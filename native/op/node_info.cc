@@ -21,6 +21,15 @@ void NodeInfo::RefuseOtherType(const char* name, const char* wanted) const {
   }
 }
 
+// The runtime gives an attribute of any type as an empty list.
+void NodeInfo::RefuseOtherList(const char* name, const char* wanted) const {
+  const auto filled = [](const auto& list) { return list && !list->empty(); };
+  if (TryInt(name) || TryFloat(name) || TryString(name) || filled(TryInts(name)) ||
+      filled(TryFloats(name))) {
+    RefuseAttribute(name, " must be of type ", wanted);
+  }
+}
+
 std::optional<int64_t> NodeInfo::TryInt(const char* name) const {
   int64_t value = 0;
   if (!Worked(api_, api_.KernelInfoGetAttribute_int64(info_, name, &value))) return std::nullopt;
@@ -92,13 +101,13 @@ std::optional<std::string> NodeInfo::GetString(const char* name) const {
 
 std::optional<std::vector<int64_t>> NodeInfo::GetInts(const char* name) const {
   auto value = TryInts(name);
-  if (!value) RefuseOtherType(name, "ints");
+  if (!value || value->empty()) RefuseOtherList(name, "ints");
   return value;
 }
 
 std::optional<std::vector<float>> NodeInfo::GetFloats(const char* name) const {
   auto value = TryFloats(name);
-  if (!value) RefuseOtherType(name, "floats");
+  if (!value || value->empty()) RefuseOtherList(name, "floats");
   return value;
 }
 

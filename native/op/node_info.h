@@ -51,6 +51,7 @@ class NodeInfo {
   std::optional<std::vector<int64_t>> TryInts(const char* name) const;
   std::optional<std::vector<float>> TryFloats(const char* name) const;
   void RefuseOtherType(const char* name, const char* wanted) const;
+  void RefuseOtherList(const char* name, const char* wanted) const;
 
   const OrtApi& api_;
   const OrtKernelInfo* info_;

@@ -1,5 +1,7 @@
 #include "ort_api.h"
 
+#include <algorithm>
+
 namespace rope {
 
 std::string TextOf(const OrtApi& api, OrtStatusPtr status) {
@@ -28,6 +30,17 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
     text += std::to_string(shape[i]);
   }
   return text + "]";
+}
+
+bool IsCountable(const std::vector<int64_t>& shape) {
+  if (std::find(shape.begin(), shape.end(), 0) == shape.end()) return true;
+  int64_t product = 1;
+  for (const int64_t dim : shape) {
+    if (dim == 0) continue;
+    if (dim > INT32_MAX / product) return false;
+    product *= dim;
+  }
+  return true;
 }
 
 Tensor InputOf(const OrtApi& api, OrtKernelContext* context, size_t index, size_t input_count) {

@@ -69,6 +69,10 @@ struct Tensor {
   }
 };
 
+// Whether sizes can be computed with. Memory bounds those of a tensor that has elements; one
+// without any may have other dimensions of any size.
+bool IsCountable(const std::vector<int64_t>& shape);
+
 // Input `index` of a run; not present if the node leaves it out.
 Tensor InputOf(const OrtApi& api, OrtKernelContext* context, size_t index, size_t input_count);
 

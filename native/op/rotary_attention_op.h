@@ -71,7 +71,7 @@ class RotaryAttention {
   // The call's parameters, with the frequencies for how far it reaches.
   AttentionParams ParamsOf(const AttentionArgs<T, C>& args) const {
     AttentionParams params = params_;
-    params.frequencies = run_frequencies_.At(params.frequencies, ReachOf(args));
+    params.frequencies = run_frequencies_.At(params.frequencies, ReachOf(params_, args));
     return params;
   }
 

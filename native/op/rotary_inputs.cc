@@ -29,11 +29,7 @@ std::vector<int64_t> ReadAxes(const NodeInfo& node, size_t pairs) {
     node.RefuseAttribute(names::kAttrPositionAxes, " has ", axes.size(), " values, ",
                          names::kAttrFrequencies, " has ", pairs);
   }
-  for (const int64_t axis : axes) {
-    if (axis < 0) {
-      node.RefuseAttribute(names::kAttrPositionAxes, " holds ", axis, "; it must not be negative");
-    }
-  }
+  CheckAxes(node, axes);
   if (!node.HasInput(names::kPositionIds)) {
     node.RefuseAttribute(names::kAttrPositionAxes, " needs input position_ids");
   }
@@ -63,6 +59,7 @@ class Checker {
       : params_(params), inputs_(inputs), node_(node) {}
 
   RotaryArgs<T> Run() {
+    CheckSizes();
     CheckQuery();
     CheckKey();
     CheckPositions();
@@ -82,6 +79,14 @@ class Checker {
   }
   std::string At(RotaryInput i, size_t place, int64_t value) const {
     return Text(WithShape(i), " has ", value, " at place ", place);
+  }
+
+  void CheckSizes() const {
+    for (int i = 0; i < names::kInputCount; ++i) {
+      const auto input = static_cast<RotaryInput>(i);
+      if (IsCountable(inputs_[input].shape)) continue;
+      Refuse(WithShape(input), " has no elements, but dimensions that are too large together");
+    }
   }
 
   bool packed() const { return params_.format == TensorFormat::kThd; }

@@ -9,6 +9,7 @@
 
 #include "attention.h"
 #include "node_info.h"
+#include "positions.h"
 
 namespace rope {
 
@@ -45,20 +46,17 @@ RunFrequencies ReadRunFrequencies(const NodeInfo& node, const std::vector<float>
 // How many positions a call reaches: what its caller says, else the largest of a
 // real token on any axis + 1, 0 without any.
 template <typename T>
-int64_t ReachOf(const AttentionCall<T>& args) {
+int64_t ReachOf(const AttentionParams& params, const AttentionCall<T>& args) {
   if (args.total_length > 0) return args.total_length;
+  const Positions<T> positions(params, args);
   int64_t reach = 0;
   for (int64_t b = 0; b < args.batch; ++b) {
     const int64_t past = args.past(b);
     for (int64_t place = 0; place < args.length; ++place) {
       if (!args.Shows(b, past + place)) continue;
-      if (args.positions == nullptr) {
-        reach = std::max(reach, past + place + 1);
-        continue;
-      }
-      const int64_t* own = args.positions + b * args.positions_batch_stride + place;
-      for (int64_t axis = 0; axis < args.position_axes; ++axis) {
-        reach = std::max(reach, own[axis * args.positions_axis_stride] + 1);
+      if (args.position_axes == 1) reach = std::max(reach, positions.At(b, place) + 1);
+      for (int64_t axis = 0; axis < args.position_axes && args.position_axes > 1; ++axis) {
+        reach = std::max(reach, positions.AtAxis(b, place, axis) + 1);
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "model_bytes.h"
 #include "ort_session.h"
 #include "reference.h"
+#include "run_frequencies.h"
 
 namespace rope::test {
 namespace {
@@ -151,9 +152,25 @@ void Check(Call c, const std::string& library) {
   Expect(c.RestIsRight(), c.name + ": the cache behind the last token is wrong");
 }
 
+// Where positions restart a call reaches as far as its longest document, whatever position_ids say.
+void TestReach() {
+  Call c;
+  c.params.num_heads = c.params.kv_num_heads = 1;
+  c.params.document_restart = true;
+  c.params.document_start = 5;
+  c.length = 6;
+  c.first_position = INT64_MAX - 5;
+  c.documents = 3;
+  c.Draw(1);
+  c.ids = {1, 1, 1, 2, 2, 0};
+  const int64_t reach = ReachOf<float>(c.params, c.Args());
+  Expect(reach == 8, "documents of 3 tokens from 5 on reach " + std::to_string(reach) + ", not 8");
+}
+
 }  // namespace
 
 void TestCalls(const std::string& library) {
+  TestReach();
   Call plain;
   plain.params.num_heads = 6;
   plain.params.kv_num_heads = 2;

@@ -6,6 +6,7 @@
 #include "behaviour_test.h"
 #include "cache_test.h"
 #include "check.h"
+#include "edges_test.h"
 #include "fast_test.h"
 #include "hwy/highway.h"
 #include "non_finite_test.h"
@@ -27,6 +28,7 @@ int main(int argc, char** argv) {
     rope::test::TestVectors(names[t]);
     rope::test::TestBehaviour(names[t]);
     rope::test::TestNonFiniteNumbers(names[t]);
+    rope::test::TestEdges(names[t]);
     rope::test::TestCaches(names[t]);
     rope::test::TestFastFloats(names[t]);
     rope::test::TestWorkingMemory(names[t]);

@@ -197,6 +197,13 @@ void TestBadNodes() {
       {"negative heads", attribute("kv_num_heads", IntAttribute("kv_num_heads", -4)), {"is -4"}},
       {"odd heads", attribute("num_heads", IntAttribute("num_heads", 5)), {"not a multiple"}},
       {"heads as float", attribute("num_heads", FloatAttribute("num_heads", 4)), {"type int"}},
+      {"frequencies as text",
+       attribute("frequencies", StringAttribute("frequencies", "1")),
+       {"frequencies", "type floats"}},
+      {"frequencies as ints",
+       attribute("frequencies", IntsAttribute("frequencies", {1})),
+       {"frequencies", "type floats"}},
+      {"bands as int", attribute("band_starts", IntAttribute("band_starts", 5)), {"type ints"}},
       {"scale as int", attribute("scale", IntAttribute("scale", 1)), {"scale", "type float"}},
       {"NaN scale", attribute("scale", FloatAttribute("scale", nan)), {"scale", "finite"}},
       {"infinite gain", attribute("gain", FloatAttribute("gain", INFINITY)), {"gain", "finite"}},
@@ -241,6 +248,21 @@ void TestBadNodes() {
          t.SetAttribute("document_restart", IntAttribute("document_restart", 1));
        },
        {"document_restart", "one band"}},
+      {"ring",
+       [](Trial& t) {
+         AddInput(t, 8, "cache_length", kInt32, 1);
+         t.inputs.push_back({"cache_length", {2}, {}, {9, 9}, kInt32});
+         t.SetAttribute("band_starts", IntsAttribute("band_starts", {}));
+         t.SetAttribute("band_query_offsets", FloatsAttribute("band_query_offsets", {}));
+         t.SetAttribute("first_keys", IntAttribute("first_keys", 2));
+         t.SetAttribute("window", IntAttribute("window", INT64_MAX));
+         t.SetAttribute("cache_ring", IntAttribute("cache_ring", 1));
+       },
+       {"past_key [2, 2, 9, 16]", "needs 9223372036854775809 or more"}},
+      {"axis",
+       attribute("position_axes",
+                 IntsAttribute("position_axes", std::vector<int64_t>(8, INT64_MAX))),
+       {"position_axes holds 9223372036854775807", "the number of an axis of position_ids"}},
       {"half a past", [](Trial& t) { t.model.inputs[4].name.clear(); }, {"together"}},
   };
   for (const Bad& bad : cases) ExpectRefused(bad);
@@ -281,6 +303,9 @@ void TestBadInputs() {
       {"query rank", rank(0, "query", {2, 448}), {"query [2, 448]", "3 or 4 dimensions"}},
       {"query heads", rank(0, "query", {2, 5, 7, 16}), {"query [2, 5, 7, 16]", "num_heads 4"}},
       {"no channels", shape("query", {2, 7, 0}), {"no channels"}},
+      {"nothing of a large size",
+       shape("query", {0, int64_t{1} << 40, 64}),
+       {"query [0, 1099511627776, 64] has no elements", "too large together"}},
       {"key length", shape("key", {2, 6, 32}), {"key [2, 6, 32]", "query [2, 7, 64]", "length 6"}},
       {"key size",
        shape("key", {2, 7, 24}),
