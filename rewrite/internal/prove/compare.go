@@ -329,6 +329,13 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 // judge applies the rule for one trial and adds its errors to its group and to the proof.
 func (c *comparison) judge(t trial, errs trialErrors) error {
 	for _, i := range kindsOf(c.site) {
+		if t.rough {
+			if limit := apriori(i, c.measured, t, c.precision.Epsilon()); !(max(errs[i].Op, errs[i].Original) <= limit) {
+				return graph.Refuse(c.site.Softmax, "%s with %v and large scores: the op is off by %.3g from the original in float64, the original by %.3g; rounding explains %.3g%s",
+					resultNames[i], t.pt, errs[i].Op, errs[i].Original, limit, c.hint(i))
+			}
+			continue
+		}
 		if err := errs[i].Judge(apriori(i, c.measured, t, c.precision.Epsilon()), c.precision.Epsilon()); err != nil {
 			return graph.Refuse(c.site.Softmax, "%s with %v: %v%s", resultNames[i], t.pt, err, c.hint(i))
 		}

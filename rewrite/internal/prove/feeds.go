@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -32,7 +33,9 @@ func trialFeeds(ev *eval.Evaluator, rng *rand.Rand, s *site.Sized, measured *mea
 			}
 		default:
 			for i := range x {
-				x[i] = float32(t.magnitude * rng.NormFloat64())
+				if x[i] = float32(t.magnitude * rng.NormFloat64()); t.ties {
+					x[i] = float32(math.Round(float64(x[i])))
+				}
 			}
 		}
 		ir.Round(x, ev.Graph.Element(boundary))

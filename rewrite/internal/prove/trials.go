@@ -18,6 +18,8 @@ type trial struct {
 	magnitude       float64            // standard deviation of the hidden states
 	lengths         *eval.CacheLengths // of a length-tracked cache; nil for others
 	largestPosition int64              // the largest position that is fed; 0 for farthestPosition
+	rough           bool               // so large that a few queries between two keys have nearly all of the error: it is bounded, not compared
+	ties            bool               // hidden states are whole numbers, so that many scores are equal
 	repeats         int64              // factor on the number of draws, where there are few trials; 0 for 1
 }
 
@@ -28,9 +30,9 @@ const (
 )
 
 const (
-	farthestPosition = 100_000 // no larger position is fed in a proof
-	maxTriedPast     = 8192    // a window is tried if the past that it takes is shorter
-	maxTriedLength   = 512     // the same without a cache, where scores take memory with the square of the length
+	farthestPosition = dim.Longest // no larger position is fed in a proof
+	maxTriedPast     = 8192        // a window is tried if the past that it takes is shorter
+	maxTriedLength   = 512         // the same without a cache, where scores take memory with the square of the length
 )
 
 // trials returns trials that reach every part of the op: lengths that are multiples of
@@ -54,6 +56,9 @@ func trials(m *measure.Measured) []trial {
 		{pt: dim.Point{B: 1, L: 1, P: 300}, positions: last, magnitude: 1},
 		{pt: dim.Point{B: 1, L: 131, P: 5}, padding: eval.RightPadding, positions: 5, magnitude: 3},
 		{pt: dim.Point{B: 2, L: 19, P: 6}, padding: eval.RandomPadding, positions: randomPositions, magnitude: 0.3},
+		{pt: dim.Point{B: 1, L: 23, P: 4}, positions: 0, magnitude: 20, rough: true},                                        // most probabilities vanish
+		{pt: dim.Point{B: 2, L: 11, P: 2}, padding: eval.LeftPadding, positions: followPadding, magnitude: 1e-4},            // all are nearly equal
+		{pt: dim.Point{B: 2, L: 13, P: 6}, padding: eval.HolePadding, positions: followPadding, magnitude: 0.5, ties: true}, // many are equal
 	}
 	if !m.Layouts.Cached {
 		list = append(list,
