@@ -255,7 +255,7 @@ func (d *Decoder) feeds(s Step, places []int64) (map[string]engine.Tensor, error
 			continue
 		}
 		if in.Role == signature.Memory {
-			feeds[in.Name] = memory(d.Memory[in.Cache], in.Cache, s.Batch)
+			feeds[in.Name] = memory(d.Memory[in.Cache], in.Cache, s.Batch, in.Type)
 			continue
 		}
 		values, dims := call.Feed(in)
@@ -272,15 +272,19 @@ func (d *Decoder) feeds(s Step, places []int64) (map[string]engine.Tensor, error
 const frames = 12
 
 // memory is what an encoder might have given: numbers between −1 and 1, the same for every model, call
-// and row of the batch.
-func memory(c signature.Cache, seed int, batch int64) engine.Tensor {
+// and row of the batch. A model in float64 gets the same float32 numbers.
+func memory(c signature.Cache, seed int, batch int64, t onnx.DataType) engine.Tensor {
 	c.Rows = cmp.Or(c.Rows, frames)
 	rng := rand.New(rand.NewPCG(uint64(seed), 23))
 	row := make([]float32, c.Heads*c.Rows*c.Size)
 	for i := range row {
 		row[i] = 2*rng.Float32() - 1
 	}
-	return engine.Float32s(slices.Repeat(row, int(batch)), c.Dims(batch)...)
+	fed := engine.Float32s(slices.Repeat(row, int(batch)), c.Dims(batch)...)
+	if t == onnx.Double {
+		return engine.Float64s(fed.Values(), fed.Dims...)
+	}
+	return fed
 }
 
 // padding puts n times a value before each row.

@@ -66,11 +66,12 @@ func main() {
 
 // judgeThem judges one mutant or many.
 func (r *run) judgeThem(only bool, jobs int) (err error) {
+	seed := r.First // a piece has its own
 	if err := r.begin(); err != nil {
 		return err
 	}
 	if only {
-		return keep(r.models, r.First, ".")
+		return keep(r.models, seed, ".")
 	}
 	err = r.all(jobs)
 	fmt.Println(r.piece.String())

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,22 @@ func (c *Common) Flags(cmd *cobra.Command) {
 func (c *Common) Options() (rewrite.Options, error) {
 	worker, err := Self()
 	return rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: c.Runtime, Library: c.Library, Worker: []string{worker}}}, err
+}
+
+// ParseProveWith reads PATH or PATH:provider=NAME. A path may have colons of its own.
+func ParseProveWith(text string) (with rewrite.ProveWith, _ error) {
+	with.Runtime = text
+	if i := strings.LastIndex(text, ":"); i >= 0 && strings.Contains(text[i:], "=") {
+		key, value, _ := strings.Cut(text[i+1:], "=")
+		if key != "provider" || value == "" {
+			return with, fmt.Errorf("%s: expected PATH or PATH:provider=NAME, for example PATH:provider=CUDA", text)
+		}
+		with = rewrite.ProveWith{Runtime: text[:i], Provider: value}
+	}
+	if with.Runtime == "" {
+		return with, fmt.Errorf("%q: expected the path of an ONNX Runtime library, or PATH:provider=NAME", text)
+	}
+	return with, nil
 }
 
 // ShowReport writes a report as JSON or as text; warnings of the text form go to stderr.

@@ -3,7 +3,6 @@ package analysis
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -82,6 +81,9 @@ func (m *measurer) measure(ctx context.Context) error {
 		if err := m.scope(ctx, eng, some); err != nil {
 			return err
 		}
+	}
+	if m.proving {
+		m.refusePadded(m.paddedReadLater())
 	}
 	measured := m.Measured()
 	placed := len(measured) < len(m.Sites) && m.still == nil || slices.ContainsFunc(measured, (*Site).placed) // a site that was not measured may be
@@ -178,20 +180,7 @@ func (m *measurer) scope(ctx context.Context, eng engine.Engine, found []delimit
 	if err != nil {
 		return err
 	}
-	if m.opts.KeepsAttention { // the model's own attention may stay
-		if m.OpUnfit == nil {
-			m.OpUnfit = map[int]string{}
-		}
-		maps.Copy(m.OpUnfit, refused)
-		return nil
-	}
-	for i, why := range refused {
-		s := &m.Sites[i]
-		if s.Attention.Measured.Turned {
-			why = s.Reason + "; its scores alone cannot be rewritten either: " + why
-		}
-		s.leave(PaddingRead, why)
-	}
+	m.refusePadded(refused)
 	return nil
 }
 

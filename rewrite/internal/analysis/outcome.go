@@ -9,7 +9,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/paddingreaders"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/prove"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -221,32 +220,4 @@ func (m *measurer) note(index int, s *site.Sized, o outcome, seen bool) *measure
 		site.Reason += "; and it has no rotation of query and key that could be changed alone"
 	}
 	return nil
-}
-
-// paddedRead returns, by place, why sites of a scope are refused: their op differs from the original
-// for padded queries that see no key, and another token depends on these.
-func (m *measurer) paddedRead(ctx context.Context, l *eval.Evaluator, found []delimited) (map[int]string, error) {
-	var suspects []measure.Attention
-	for _, d := range found {
-		if s := m.Sites[d.index]; s.Unchanged == "" && s.Proof != nil && s.Proof.PaddedDiffer {
-			suspects = append(suspects, *s.Attention)
-		}
-	}
-	if len(suspects) == 0 {
-		return nil, nil
-	}
-	m.say("looking for readers of padded tokens")
-	culprits, err := paddingreaders.Culprits(ctx, l, found[0].scope, suspects)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	why := "and the output for other tokens depends on them"
-	if err != nil {
-		culprits, why = suspects, fmt.Sprintf("and it could not be determined whether other tokens depend on them: %v", err)
-	}
-	refused := map[int]string{}
-	for _, f := range culprits {
-		refused[f.Index] = "padded tokens that see no key get zeros from the op, unlike in the original, " + why
-	}
-	return refused, nil
 }

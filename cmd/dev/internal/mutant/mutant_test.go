@@ -66,3 +66,28 @@ func TestMutants(t *testing.T) {
 		})
 	}
 }
+
+// A decoder with an encoder's keys and values as inputs is computed in float64 too.
+func TestExactWithMemory(t *testing.T) {
+	testruntime.Require(t)
+	eng, err := engine.NewLocal(engine.Config{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.Open("../../../../testdata/models/moonshine__dynamo18/model.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	plain, err := mutant.Run(context.Background(), eng, m, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exact, err := mutant.Exact(context.Background(), eng, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if off := plain.Off(exact); off == 0 || off > 1e-5 {
+		t.Errorf("float32 is off by %.2g of the range from float64", off)
+	}
+}
