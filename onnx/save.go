@@ -102,6 +102,9 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 		return err
 	}
 	ready = append(ready, s) // the model last: once it is there, its data is
+	if err := m.checkSource(); err != nil { // it was read while it was written
+		return err
+	}
 	if err := commit(ready, progress); err != nil {
 		return err
 	}
