@@ -102,10 +102,11 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 		return err
 	}
 	ready = append(ready, s) // the model last: once it is there, its data is
-	for _, s := range ready {
-		if err := s.commit(progress); err != nil {
-			return err
-		}
+	if err := m.checkSource(); err != nil { // it was read while it was written
+		return err
+	}
+	if err := commit(ready, progress); err != nil {
+		return err
 	}
 	if opts.Placed != nil {
 		for _, file := range placed {

@@ -99,6 +99,23 @@ func TestSourceThatChangedMeanwhile(t *testing.T) {
 	if err := m.Save(filepath.Join(dir, "out.onnx"), onnx.SaveOptions{}); err == nil || !strings.Contains(err.Error(), "was changed") {
 		t.Errorf("got %v", err)
 	}
+	// So it is where it changes while it is written, in place, and keeps its length.
+	heavy := write(t, filepath.Join(dir, "heavy.onnx"), heavyModel())
+	changes := open(t, heavy)
+	err = changes.Save(filepath.Join(dir, "out.onnx"), onnx.SaveOptions{Progress: func(int64, int64) error {
+		f, err := os.OpenFile(heavy, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteAt([]byte("changed"), 32<<20)
+		return errors.Join(err, f.Close())
+	}})
+	if err == nil || !strings.Contains(err.Error(), "was changed") {
+		t.Errorf("changed while it was written: %v", err)
+	}
+	if got := names(t, dir); got != "heavy.onnx m.onnx" {
+		t.Errorf("the folder holds %s", got)
+	}
 	// A new file under the old name does no harm.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // staged is a file that is complete but not yet at its path.
@@ -15,13 +16,16 @@ type staged struct {
 	replace bool     // a file that stands at path
 	name    string   // of the temporary file; "" if it has none
 	file    *os.File // to write to; nil if there is nothing to write
+
+	placed bool   // it stands at path
+	old    string // a second name of what stood there; "" if nothing did, or the file system gives none
+	fresh  bool   // nothing stood there
 }
 
 // createStaged creates an empty temporary file in the folder of path. It has
 // no name where the system can do that, so that it vanishes with the process.
 func createStaged(path string, replace bool) (*staged, error) {
-	dir := filepath.Dir(path)
-	if file := createNameless(dir); file != nil {
+	if file := createNameless(path); file != nil {
 		return &staged{path: path, replace: replace, file: file}, nil
 	}
 	return createNamed(path, replace)
@@ -56,8 +60,33 @@ func temporaryName(path string) string {
 	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".rope-rewrite-%08x.tmp", rand.Uint32()))
 }
 
-// commit makes the file appear at its path, for good.
-func (s *staged) commit(progress *meter) error {
+// commit makes all files appear at their paths, in their order, or leaves what was there. All are on the disk
+// before the first appears, so that only the moves are left to fail.
+func commit(files []*staged, progress *meter) error {
+	for _, s := range files {
+		if err := s.finish(progress); err != nil {
+			return err
+		}
+	}
+	for i, s := range files {
+		if err := s.place(); err != nil {
+			for _, placed := range slices.Backward(files[:i+1]) {
+				err = errors.Join(err, placed.takeBack())
+			}
+			return err
+		}
+	}
+	for _, s := range files {
+		if s.old != "" {
+			os.Remove(s.old)
+			s.old = ""
+		}
+	}
+	return nil
+}
+
+// finish brings the file to the disk and gives it a name.
+func (s *staged) finish(progress *meter) error {
 	if s.file != nil {
 		if err := progress.during(s.file.Sync); err != nil {
 			return err
@@ -76,17 +105,44 @@ func (s *staged) commit(progress *meter) error {
 		}
 		s.file = nil
 	}
-	if _, err := os.Lstat(s.path); err == nil && !s.replace {
+	return nil
+}
+
+// place moves the file to its path, for good.
+func (s *staged) place() error {
+	_, err := os.Lstat(s.path)
+	if err == nil && !s.replace {
 		return fmt.Errorf("%s appeared in the meantime: %w", s.path, fs.ErrExist)
 	}
+	s.fresh = errors.Is(err, fs.ErrNotExist)
 	if err := checkReplaceable(s.path); err != nil {
 		return err
+	}
+	if !s.fresh {
+		old := temporaryName(s.path)
+		if os.Link(s.path, old) == nil { // without links a move that fails later cannot be taken back
+			s.old = old
+		}
 	}
 	if err := os.Rename(s.name, s.path); err != nil {
 		return err
 	}
-	s.name = ""
+	s.name, s.placed = "", true
 	return syncFolder(filepath.Dir(s.path))
+}
+
+// takeBack undoes place.
+func (s *staged) takeBack() (err error) {
+	switch {
+	case s.placed && s.old != "":
+		err = os.Rename(s.old, s.path)
+	case s.placed && s.fresh:
+		err = os.Remove(s.path)
+	case s.old != "":
+		err = os.Remove(s.old)
+	}
+	s.old, s.placed = "", false
+	return err
 }
 
 // checkReplaceable refuses what is no file: a device, a pipe, a socket, or a

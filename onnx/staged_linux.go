@@ -9,13 +9,13 @@ import (
 )
 
 // createNameless creates a file that has no name until nameFile gives it one,
-// or returns nil where the file system cannot do that.
-func createNameless(dir string) *os.File {
-	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o666)
+// or returns nil where the file system cannot do that. Errors name it by its later path.
+func createNameless(path string) *os.File {
+	fd, err := unix.Open(filepath.Dir(path), unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o666)
 	if err != nil {
 		return nil
 	}
-	file := os.NewFile(uintptr(fd), filepath.Join(dir, "(nameless)"))
+	file := os.NewFile(uintptr(fd), path)
 	if _, err := os.Stat(procPath(file)); err != nil {
 		file.Close() // without /proc it could not be named
 		return nil

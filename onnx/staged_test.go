@@ -22,7 +22,7 @@ func TestStagedFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if use {
-				if err := s.commit(&meter{}); err != nil {
+				if err := commit([]*staged{s}, &meter{}); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			}

@@ -39,16 +39,38 @@ func TestNothingIsLeftElsewhere(t *testing.T) {
 // opened finds, in what strace writes, files that are opened to be written.
 var opened = regexp.MustCompile(`open(?:at)?\((?:AT_FDCWD, )?"([^"]*)", [^)]*(?:O_WRONLY|O_RDWR|O_CREAT)`)
 
+// read finds files that are opened, and programs that are run, without an error.
+var read = regexp.MustCompile(`(?:open|openat|creat|execve)\((?:AT_FDCWD, )?"([^"]*)".* = [0-9]+`)
+
+// opens reads testdata/opened.txt: the paths that are opened besides files of the working directory.
+func opens(t *testing.T) *regexp.Regexp {
+	t.Helper()
+	text, err := os.ReadFile("testdata/opened.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	onnxruntime, library := testruntime.Paths(t)
+	var list []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "#") {
+			line = strings.NewReplacer("RUNTIME", regexp.QuoteMeta(onnxruntime), "LIBRARY", regexp.QuoteMeta(library)).Replace(line)
+			list = append(list, line)
+		}
+	}
+	return regexp.MustCompile("^(?:" + strings.Join(list, "|") + ")$")
+}
+
 // No command opens a socket, or opens a file of others to write to it, not even
 // for a moment.
 func TestNothingIsOpenedElsewhere(t *testing.T) {
 	if out, err := exec.Command("strace", "-qq", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		t.Skipf("sockets are not watched: strace does not run here: %v %s", err, out)
 	}
+	known := opens(t)
 	for _, f := range testsample.Of(t, footprints, 3) {
 		t.Run(f.args[0], func(t *testing.T) {
 			log := filepath.Join(t.TempDir(), "strace")
-			leaves(t, f.leaves, append([]string{"strace", "-f", "-qq", "-o", log, "-e", "trace=socket,open,openat,creat", "rope-rewrite"}, f.args...)...)
+			leaves(t, f.leaves, append([]string{"strace", "-f", "-qq", "-o", log, "-e", "trace=socket,open,openat,creat,execve", "rope-rewrite"}, f.args...)...)
 			calls, err := os.ReadFile(log)
 			if err != nil {
 				t.Fatal(err)
@@ -57,6 +79,9 @@ func TestNothingIsOpenedElsewhere(t *testing.T) {
 				t.Error("ONNX Runtime was not seen to be loaded")
 			}
 			for call := range strings.Lines(string(calls)) {
+				if name := read.FindStringSubmatch(call); name != nil && filepath.IsAbs(name[1]) && !known.MatchString(name[1]) {
+					t.Errorf("%s is not in testdata/opened.txt: %s", name[1], call)
+				}
 				if strings.Contains(call, "socket(") {
 					t.Errorf("a socket: %s", call)
 				}

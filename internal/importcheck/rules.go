@@ -75,6 +75,7 @@ var Rules = []Rule{
 	{"internal/suggest", "the nearest known word", nil, nil},
 	{"internal/testengine", "an engine that remembers what models gave, for tests", []string{"internal/engine"}, nil},
 	{"internal/testfuzz", "inputs for fuzz targets where go test does not fuzz", nil, nil},
+	{"internal/testmarkup", "what a name could bring into a page or a picture, for tests", nil, nil},
 	{"internal/testmodel", "small models, for tests", []string{"onnx", "internal/engine"}, nil},
 	{"internal/testruntime", "ONNX Runtime and the op library, for tests", []string{"customop", "internal/buildfiles"}, nil},
 	{"internal/testsample", "how many of a test's cases make test runs", nil, nil},

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -53,24 +51,8 @@ func (p plain) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Quote escapes, as JSON does (\u001b), what a terminal would act on or what would
-// change how other text looks: control characters, those that change the direction
-// of writing, and bytes that are not UTF-8 (\xff). Line breaks and tabs
-// stay.
-func Quote(text string) string {
-	var out strings.Builder
-	for i, r := range text {
-		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
-			fmt.Fprintf(&out, `\x%02x`, text[i])
-		case r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
-			fmt.Fprintf(&out, `\u%04x`, r)
-		default:
-			out.WriteRune(r)
-		}
-	}
-	return out.String()
-}
+// Quote escapes what a terminal would act on, as short.Quote does.
+func Quote(text string) string { return short.Quote(text) }
 
 // shorten keeps the beginning and the end of a text, about eight lines. The end
 // is longer, because it says what is wrong.

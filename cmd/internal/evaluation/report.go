@@ -13,6 +13,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/figure"
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // Title is a variant and what was done to its model.
@@ -70,6 +71,7 @@ func WriteReport(folder string, results []byte, s Summary, variants []Title) err
 	}
 	var b bytes.Buffer
 	t, err := template.New("report").Funcs(template.FuncMap{
+		"name":   func(text string) string { return short.Quote(short.Name(text)) },
 		"tokens": Tokens, "percent": func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) },
 		"number": func(x float64) string { return fmt.Sprintf("%.4g", x) },
 	}).Parse(reportPage)
@@ -98,8 +100,11 @@ func pictures(s Summary, variants []Title) (list []named) {
 	for _, v := range variants {
 		names = append(names, v.Name)
 	}
-	short := ShortNames(names, math.MaxInt32)
-	files := fileNames(short)
+	labels := ShortNames(names, math.MaxInt32)
+	for i, label := range labels {
+		labels[i] = short.Quote(short.Name(label)) // a variant is called after a file
+	}
+	files := fileNames(labels)
 	var tasks []string
 	for _, c := range s.Cells {
 		if !slices.Contains(tasks, c.Task) {
@@ -125,7 +130,7 @@ func pictures(s Summary, variants []Title) (list []named) {
 			return h
 		}
 		of := slices.DeleteFunc(slices.Clone(s.Cells), func(c Cell) bool { return c.Task != task })
-		h := table(OverDepths(of), short, func(c Cell) int { return slices.Index(names, c.Variant) })
+		h := table(OverDepths(of), labels, func(c Cell) int { return slices.Index(names, c.Variant) })
 		h.Title = task + ": share found"
 		list = append(list, named{task, h.Title, h})
 		depths := depthsOf(of)
@@ -139,23 +144,23 @@ func pictures(s Summary, variants []Title) (list []named) {
 		for i, name := range names {
 			cells := slices.DeleteFunc(slices.Clone(of), func(c Cell) bool { return c.Variant != name })
 			h := table(cells, rows, func(c Cell) int { return slices.Index(depths, c.Depth) })
-			h.Title, h.YLabel = task+", "+short[i]+": share found", "depth"
+			h.Title, h.YLabel = task+", "+labels[i]+": share found", "depth"
 			list = append(list, named{task + "-" + files[i], h.Title, h})
 		}
 	}
 	if len(s.Curves) > 0 {
-		list = append(list, named{"perplexity", "perplexity by position", curves(s.Curves, names, short)})
+		list = append(list, named{"perplexity", "perplexity by position", curves(s.Curves, names, labels)})
 	}
 	return list
 }
 
 // curves draws the perplexity by position.
-func curves(list []Curve, names, short []string) figure.Lines {
+func curves(list []Curve, names, labels []string) figure.Lines {
 	l := figure.Lines{Title: "perplexity by position", XLabel: "tokens", YLabel: "perplexity", TokensX: true, LogY: true}
 	for _, c := range list {
 		s := figure.Series{Name: c.Variant, Y: c.Perplexity}
 		if i := slices.Index(names, c.Variant); i >= 0 {
-			s.Name = short[i]
+			s.Name = labels[i]
 		}
 		for i := range c.Perplexity {
 			s.X = append(s.X, (float64(i)+0.5)*float64(c.Block))
