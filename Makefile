@@ -222,6 +222,14 @@ mutants: build ## Change real exports in one to three places each and look for o
 confirm: build ## Rewrite every test model by every method, and let validate confirm each (half an hour)
 	$(GO) test ./cmd/rope-rewrite -run TestEveryRewriteIsConfirmed -v -timeout 90m -every
 
+# Each target of ./... that its package's tests run on a few inputs, on many more (FUZZ_TIMES), with others each time (FUZZ_SEED),
+# and then for FUZZ_TIME each where go test is led by what an input reaches (0s leaves that out).
+FUZZ_TIMES ?= 20
+FUZZ_SEED ?= 1
+FUZZ_TIME ?= 10s
+fuzz: build ## Feed what reads other people's files with damaged ones (15 min; FUZZ_TIMES=1000 FUZZ_TIME=0s: hours)
+	@GO="$(GO)" sh scripts/fuzz.sh $(FUZZ_TIMES) $(FUZZ_SEED) $(FUZZ_TIME)
+
 hosts: build ## Run patched models in many hosts, without the op library and with it (fetches them once, 2.4 GB on disk)
 	@sh scripts/hosts/run.sh
 

@@ -16,7 +16,7 @@ import (
 
 // record returns the record of the rewrite for the model's metadata. before are the original
 // inputs and outputs.
-func (r *request) record(v values, before map[string]*onnx.ValueInfo) *provenance.Record {
+func (r *request) record(v values, before shapes) *provenance.Record {
 	known := r.methods.Context
 	out := &provenance.Record{
 		Version:       provenance.Version,
@@ -203,24 +203,29 @@ func sameEdit(a, b provenance.Edit) bool {
 	return errX == nil && errY == nil && slices.Equal(x, y)
 }
 
-// shapesOf returns the inputs and outputs of the model's graph.
-func shapesOf(m *onnx.Model) map[string]*onnx.ValueInfo {
-	shapes := map[string]*onnx.ValueInfo{}
-	for _, v := range slices.Concat(m.Graph.Inputs, m.Graph.Outputs) {
-		shapes[v.Name] = v
+// shapes are the inputs and outputs of a graph by name; an input can be given as an output, too.
+type shapes struct{ inputs, outputs map[string]*onnx.ValueInfo }
+
+func shapesOf(m *onnx.Model) shapes {
+	byName := func(list []*onnx.ValueInfo) map[string]*onnx.ValueInfo {
+		of := map[string]*onnx.ValueInfo{}
+		for _, v := range list {
+			of[v.Name] = v
+		}
+		return of
 	}
-	return shapes
+	return shapes{byName(m.Graph.Inputs), byName(m.Graph.Outputs)}
 }
 
 // added returns which inputs and outputs are new.
-func added(m *onnx.Model, before map[string]*onnx.ValueInfo) (inputs, outputs []string) {
+func added(m *onnx.Model, before shapes) (inputs, outputs []string) {
 	for _, v := range m.Graph.Inputs {
-		if before[v.Name] == nil {
+		if before.inputs[v.Name] == nil {
 			inputs = append(inputs, v.Name)
 		}
 	}
 	for _, v := range m.Graph.Outputs {
-		if before[v.Name] == nil {
+		if before.outputs[v.Name] == nil {
 			outputs = append(outputs, v.Name)
 		}
 	}
@@ -228,10 +233,13 @@ func added(m *onnx.Model, before map[string]*onnx.ValueInfo) (inputs, outputs []
 }
 
 // changedShapes returns which parts of the cache have another size or element type now.
-func changedShapes(m *onnx.Model, before map[string]*onnx.ValueInfo) (buffers []provenance.Buffer) {
-	for _, v := range slices.Concat(m.Graph.Inputs, m.Graph.Outputs) {
-		old := before[v.Name]
-		if old == nil || len(old.Shape) != 4 || old.Shape[2] == v.Shape[2] && old.Type == v.Type {
+func changedShapes(m *onnx.Model, before shapes) (buffers []provenance.Buffer) {
+	for i, v := range slices.Concat(m.Graph.Inputs, m.Graph.Outputs) {
+		old := before.outputs[v.Name]
+		if i < len(m.Graph.Inputs) {
+			old = before.inputs[v.Name]
+		}
+		if old == nil || len(old.Shape) != 4 || len(v.Shape) != 4 || old.Shape[2] == v.Shape[2] && old.Type == v.Type {
 			continue
 		}
 		size, typ := old.Shape[2], ""

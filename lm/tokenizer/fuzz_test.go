@@ -85,7 +85,7 @@ func FuzzText(f *testing.F) {
 // compiles, or refused. It cuts the text into parts that are the text.
 func FuzzRegex(f *testing.F) {
 	var seeds []string
-	for _, source := range []string{gpt2Pattern, `[^\W\d&&[a-z]]{2,}?|(?i:x)\b`, `[[:alpha:]\p{^Han}]++(?<n>a)(?m).`, `^\x{41}$|\u4f60{,3}`} {
+	for _, source := range []string{gpt2Pattern, `[^\W\d&&[a-z]]{2,}?|(?i:x)\b`, `[[:alpha:]\p{^Han}]++(?<n>a)(?m).`, `^\x{41}$|\u4f60{,3}`, "[[:alpha:]\\\n{^n}]+"} {
 		seeds = append(seeds, source+"\x00Hello, wörld 12!")
 	}
 	testfuzz.Run(f, seeds, 1000, func(t testing.TB, input []byte) bool {

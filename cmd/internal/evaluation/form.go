@@ -51,7 +51,7 @@ func parseForm(b []byte) (f Form, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
 	if err := d.Decode(&f); err != nil {
-		return f, fmt.Errorf("the prompt file cannot be read: %w", err)
+		return f, fmt.Errorf("the prompt file cannot be read: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	f.Needles = max(f.Needles, 1)
 	if f.Need == 0 {
