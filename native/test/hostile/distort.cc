@@ -116,7 +116,7 @@ void ChangeShape(Tensor& t, Random& random) {
   if (how == 0) t.shape.push_back(random.Of<int64_t>({0, 1, 2}));
   if (how == 1 && !t.shape.empty()) t.shape.pop_back();
   if (!t.shape.empty()) {
-    if (how == 2) random.Of(t.shape) += 1;
+    if (int64_t& dim = random.Of(t.shape); how == 2) dim = dim % (1 << 20) + 1;
     if (how == 3) random.Of(t.shape) = 0;
     if (how == 4) std::swap(random.Of(t.shape), random.Of(t.shape));
     if (how == 5) {
@@ -133,7 +133,7 @@ void ChangeDimension(Case& c, Random& random) {
   if (c.inputs[0].shape.empty()) return;
   const int64_t old = random.Of(c.inputs[0].shape);
   const int64_t other =
-      random.Of<int64_t>({0, old + 1, int64_t{1} << 20, int64_t{1} << 40, INT64_MAX});
+      random.Of<int64_t>({0, old % (1 << 20) + 1, int64_t{1} << 20, int64_t{1} << 40, INT64_MAX});
   for (Tensor& t : c.inputs) {
     if (!t.present) continue;
     std::replace(t.shape.begin(), t.shape.end(), old, other);
