@@ -90,8 +90,9 @@ packages = ./cmd/dev/... ./... ./examples/serve/...
 test-native: native ## Run the kernel's tests, and the op library in ONNX Runtime
 	@sh scripts/build-native.sh $(BUILD)/native kernel_test -DCMAKE_BUILD_TYPE=Release
 	@sh scripts/build-native.sh $(BUILD)/native plain_library_test -DCMAKE_BUILD_TYPE=Release
+	@sh scripts/build-native.sh $(BUILD)/native hostile_test -DCMAKE_BUILD_TYPE=Release
 	$(BUILD)/native/test/kernel_test 40 1000000
-	ctest --test-dir $(BUILD)/native --output-on-failure --tests-regex '^library_test_newest$$'
+	ctest --test-dir $(BUILD)/native --output-on-failure --tests-regex '^(library_test_newest|hostile_.*)$$'
 
 test-native-all: native ## Run all native tests, also under AddressSanitizer and old ONNX Runtimes
 	@sh scripts/fetch-old-onnxruntimes.sh
@@ -100,13 +101,18 @@ test-native-all: native ## Run all native tests, also under AddressSanitizer and
 
 # Old ONNX Runtimes leak memory of their own, which is not looked for here. ThreadSanitizer watches
 # the kernel on threads of the test's own: it knows nothing of those of a runtime built without it.
+# HOSTILE is hostile_test's first seed, its cases and the seconds after which it ends anyway.
+HOSTILE ?= 2000000 1000000 60
 check-native: deps ## Run the kernel's tests under AddressSanitizer, UBSan and ThreadSanitizer
 	@sh scripts/build-native.sh $(BUILD)/native-sanitized all -DCMAKE_BUILD_TYPE=Debug -DOLD_ONNXRUNTIME_VERSIONS= \
 		'-DCMAKE_CXX_FLAGS=-O1 -fsanitize=address,undefined -fno-sanitize-recover=all'
 	ctest --test-dir $(BUILD)/native-sanitized --output-on-failure
-	@sh scripts/build-native.sh $(BUILD)/native-threads kernel_test -DCMAKE_BUILD_TYPE=Debug \
-		'-DCMAKE_CXX_FLAGS=-O1 -fsanitize=thread'
+	$(BUILD)/native-sanitized/test/hostile_test $(BUILD)/native-sanitized/librope_ops.so $(HOSTILE)
+	for target in kernel_test hostile_test; do \
+		sh scripts/build-native.sh $(BUILD)/native-threads $$target -DCMAKE_BUILD_TYPE=Debug \
+			'-DCMAKE_CXX_FLAGS=-O1 -fsanitize=thread' || exit 1; done
 	$(BUILD)/native-threads/test/kernel_test 40 1000000
+	$(BUILD)/native-threads/test/hostile_test $(BUILD)/native-threads/librope_ops.so $(HOSTILE)
 
 CUDA_DIR ?= $(BUILD)/cuda-toolkit
 # CUDA_CODE is nvcc's list of chips; empty is that of native/cuda/CMakeLists.txt.

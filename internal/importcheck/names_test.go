@@ -81,7 +81,7 @@ func writes(call *ast.CallExpr) bool {
 	return ok && f.Sel.Name == "Fprintf"
 }
 
-// quoted returns the arguments of a call that its format quotes.
+// quoted returns the arguments of a call that its format quotes whole: %.60q bounds its own.
 func quoted(call *ast.CallExpr) (list []ast.Expr) {
 	for i, a := range call.Args {
 		text, ok := a.(*ast.BasicLit)
@@ -97,7 +97,7 @@ func quoted(call *ast.CallExpr) (list []ast.Expr) {
 			if v == "%%" {
 				continue
 			}
-			if strings.HasSuffix(v, "q") && at < len(call.Args) {
+			if strings.HasSuffix(v, "q") && !strings.Contains(v, ".") && at < len(call.Args) {
 				list = append(list, call.Args[at])
 			}
 			at++

@@ -3,6 +3,7 @@ package opset
 import (
 	"fmt"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -23,7 +24,7 @@ func CheckCounts(m *onnx.Model) error {
 	}
 	for _, f := range m.Functions {
 		if err := t.checkCounts(f.Nodes, f.Opsets, own); err != nil {
-			return fmt.Errorf("function %q: %w", f.Name, err)
+			return fmt.Errorf("function %q: %w", short.Name(f.Name), err)
 		}
 	}
 	return nil
@@ -45,10 +46,10 @@ func (t *table) checkCounts(nodes []*onnx.Node, opsets []onnx.Opset, own map[str
 			continue
 		}
 		if !v.inputs.has(len(n.Inputs)) {
-			return fmt.Errorf("node %d (%s %q) has %d inputs, and the operator takes %v", i, n.OpType, n.Name, len(n.Inputs), v.inputs)
+			return fmt.Errorf("node %d (%s %q) has %d inputs, and the operator takes %v", i, short.Name(n.OpType), short.Name(n.Name), len(n.Inputs), v.inputs)
 		}
 		if !v.outputs.has(len(n.Outputs)) {
-			return fmt.Errorf("node %d (%s %q) has %d outputs, and the operator gives %v", i, n.OpType, n.Name, len(n.Outputs), v.outputs)
+			return fmt.Errorf("node %d (%s %q) has %d outputs, and the operator gives %v", i, short.Name(n.OpType), short.Name(n.Name), len(n.Outputs), v.outputs)
 		}
 	}
 	return nil

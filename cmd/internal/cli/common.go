@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -45,7 +46,7 @@ func ParseProveWith(text string) (with rewrite.ProveWith, _ error) {
 		with = rewrite.ProveWith{Runtime: text[:i], Provider: value}
 	}
 	if with.Runtime == "" {
-		return with, fmt.Errorf("%q: expected the path of an ONNX Runtime library, or PATH:provider=NAME", text)
+		return with, fmt.Errorf("%q: expected the path of an ONNX Runtime library, or PATH:provider=NAME", short.Name(text))
 	}
 	return with, nil
 }
