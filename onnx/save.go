@@ -101,7 +101,7 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	ready = append(ready, s) // the model last: once it is there, its data is
+	ready = append(ready, s)                // the model last: once it is there, its data is
 	if err := m.checkSource(); err != nil { // it was read while it was written
 		return err
 	}
