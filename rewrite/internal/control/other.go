@@ -30,6 +30,8 @@ func (c *Part) other() *onnx.Node {
 		switch data := slices.ContainsFunc(n.Inputs, g.IsData); {
 		case data && (decides(n) || ir.Standard(n, "Where") && g.IsData(n.Inputs[0])):
 			return n // by what scores are
+		case !data && !c.constant(n) && c.looksUp(n):
+			return n
 		case data, c.constant(n), ir.Standard(n, simple...), c.turnsSign(n), c.few[n.Outputs[0]]:
 		case c.decided(n, readers):
 			return n
@@ -60,6 +62,12 @@ func (c *Part) findFew() {
 			}
 		}
 	}
+}
+
+// looksUp reports whether a node takes elements of a table, of which each may be anything.
+func (c *Part) looksUp(n *onnx.Node) bool {
+	t := c.piece.Graph.Constants[n.Inputs[0]]
+	return t != nil && t.Len() > Small && ir.Standard(n, "Gather", "GatherND", "GatherElements", "Slice")
 }
 
 // decides reports whether a node gives truths or integers that depend on how large its inputs are.
