@@ -42,10 +42,10 @@ var opened = regexp.MustCompile(`open(?:at)?\((?:AT_FDCWD, )?"([^"]*)", [^)]*(?:
 // read finds files that are opened, and programs that are run, without an error.
 var read = regexp.MustCompile(`(?:open|openat|creat|execve)\((?:AT_FDCWD, )?"([^"]*)".* = [0-9]+`)
 
-// opens reads testdata/opened.txt: the paths that are opened besides files of the working directory.
+// opens reads testdata/opened.list: the paths that are opened besides files of the working directory.
 func opens(t *testing.T) *regexp.Regexp {
 	t.Helper()
-	text, err := os.ReadFile("testdata/opened.txt")
+	text, err := os.ReadFile("testdata/opened.list")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestNothingIsOpenedElsewhere(t *testing.T) {
 			}
 			for call := range strings.Lines(string(calls)) {
 				if name := read.FindStringSubmatch(call); name != nil && filepath.IsAbs(name[1]) && !known.MatchString(name[1]) {
-					t.Errorf("%s is not in testdata/opened.txt: %s", name[1], call)
+					t.Errorf("%s is not in testdata/opened.list: %s", name[1], call)
 				}
 				if strings.Contains(call, "socket(") {
 					t.Errorf("a socket: %s", call)

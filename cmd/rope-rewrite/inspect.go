@@ -156,7 +156,7 @@ func inspection(w *cli.Writer, report *rewrite.Report) {
 		return
 	}
 	cli.Methods(w, report.Record.Edits)
-	provenWith(w, report.Record)
+	cli.ProvenWith(w, report.Record)
 	beforeRewrite(w, report.Record)
 	if holdsOps { // what other targets wrote cannot be undone
 		w.Line("%s", cli.Wrap("It can be rewritten again from these values. --restore removes its methods.", ""))

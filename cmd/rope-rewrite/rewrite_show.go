@@ -8,7 +8,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
-	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -20,7 +19,7 @@ func (r *rewriteCommand) summary(w *cli.Writer, report *rewrite.Report) {
 	case report.Record != nil:
 		cli.Methods(w, report.Record.Edits)
 		forms(w, report)
-		provenWith(w, report.Record)
+		cli.ProvenWith(w, report.Record)
 	case len(report.Edits) > 0:
 		w.Line("%s", cli.Wrap("Methods: "+strings.Join(report.Edits, ", ")+".", "  "))
 	}
@@ -50,13 +49,6 @@ func (r *rewriteCommand) summary(w *cli.Writer, report *rewrite.Report) {
 			flags = "--" + rope.ScalingAxis.String()
 		}
 		w.Line("%s", cli.Wrap("The model's output is unchanged. Change it with "+flags+"; rope-rewrite methods lists them.", ""))
-	}
-}
-
-// provenWith says which runtime verified the layers, where one was named for it.
-func provenWith(w *cli.Writer, record *provenance.Record) {
-	if record.ProvenWith != nil && len(record.Sites) > 0 {
-		w.Line("Layers were verified with %v.", record.ProvenWith)
 	}
 }
 

@@ -81,6 +81,13 @@ func Sites(w *Writer, report *rewrite.Report) {
 	}
 }
 
+// ProvenWith says which runtime verified the layers, where one was named for it.
+func ProvenWith(w *Writer, record *provenance.Record) {
+	if record.ProvenWith != nil && len(record.Sites) > 0 {
+		w.Line("Layers were verified with %v.", record.ProvenWith)
+	}
+}
+
 // exact says for which calls masks and positions were compared without sampling.
 func exact(report *rewrite.Report) (lines []string) {
 	var all provenance.Exact // what holds for every layer, and the most rows and calls of one

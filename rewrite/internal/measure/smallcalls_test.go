@@ -239,7 +239,9 @@ func TestRowsApart(t *testing.T) {
 		{"llama__dynamo18", rares[19].change, false},
 		{"llama__dynamo18", rares[20].change, false},
 		{"llama__dynamo18", func(p patient) {
-			p.change(func(_, hidden string) string { return p.Op("Sub", hidden, p.Node("ReduceMax", []string{hidden, p.Ints(0)})) })
+			p.change(func(_, hidden string) string {
+				return p.Op("Sub", hidden, p.Node("ReduceMax", []string{hidden, p.Ints(0)}))
+			})
 		}, false},
 	} {
 		p := patient{export(t, c.model)}

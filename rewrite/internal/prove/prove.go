@@ -76,11 +76,15 @@ func apriori(result int, m *measure.Measured, t trial, epsilon float64) float64 
 	a := m.Attention
 	gain := a.Encoding.EffectiveGain()
 	queries, keys := gain*largestFactor(a.QueryFactors), gain*largestFactor(a.KeyFactors)
-	largest := largestNormal * t.magnitude
+	magnitude := t.magnitude
+	if m.QueryNorms != nil || m.KeyNorms != nil {
+		magnitude = math.Max(magnitude, 1) // a norm makes small numbers large
+	}
+	largest := largestNormal * magnitude
 	count := float64(t.pt.Keys())
 	switch result {
 	case output:
-		norm := longestVector * math.Sqrt(float64(a.HeadSize)) * t.magnitude
+		norm := longestVector * math.Sqrt(float64(a.HeadSize)) * magnitude
 		score := a.EffectiveScale() * norm * queries * norm * keys
 		return epsilon * largest * (2*score*math.Sqrt(float64(a.HeadSize)) + count + outputRoundings)
 	case rotatedQuery:

@@ -167,7 +167,7 @@ func (e NotRun) Unwrap() error { return e.Why }
 func (r *Rotator) SmallCalls(ctx context.Context, fit *Matrix, trained int64) (calls int64, err error) {
 	own := *r
 	r = &own
-	r.order, r.factors = fit.Order, fit.Factors
+	r.order, r.factors, r.Angles = fit.Order, fit.Factors, fit.computed
 	for total := int64(1); total <= smallWidth; total++ {
 		for length := int64(1); length <= total; length++ {
 			pt := dim.Point{B: 2, L: length, P: total - length}

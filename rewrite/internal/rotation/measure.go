@@ -21,6 +21,7 @@ type Matrix struct {
 	Finer    []float64      // the frequencies, where they have digits that float32 has not; nil for most
 	Factors  []float64      // of each channel behind the rotation, which are divided out of all else; nil where there are none
 	Order    []int64        // for each rotated channel, the un-rotated one that it is made of; nil when channels keep their places
+	computed rope.Precision // in which ONNX Runtime computes them: it may leave out a rounding to 16 bits
 	Calls    int64          // how many calls of few tokens it was compared with, which are all there are
 }
 
@@ -99,6 +100,7 @@ func (r *Rotator) Measure(ctx context.Context) (*Matrix, error) {
 		}
 	}
 	if err == nil {
+		agreed.computed = r.Angles
 		err = r.measureAngles(ctx, agreed)
 	}
 	return agreed, err

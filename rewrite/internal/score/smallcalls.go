@@ -17,7 +17,7 @@ import (
 
 const (
 	width      = 8   // tokens of the longest of these calls, cached and new ones
-	copyWidth  = 7   // the same of copies, whose numbers are at most 5
+	copyWidth  = 6   // the same of copies: one more than their largest number
 	pairsWidth = 4   // the same where every two paddings are tried together
 	mostRuns   = 600 // of the calls of one number of tokens, where each takes a few rows only
 )
@@ -124,8 +124,8 @@ func (s *Scorer) pairsOfRows(ctx context.Context, fit *Fit, e *Exact) error {
 	for total := int64(1); total <= most; total++ {
 		paddings := s.paddings(total)
 		calls := s.callsOf(total)
-		if total == most && len(calls) > 2 {
-			calls = []dim.Point{calls[0], calls[len(calls)-1]} // one new token, and all in one call
+		if total == pairsWidth {
+			calls = calls[len(calls)-1:] // all tokens in one call
 		}
 		for _, pt := range calls {
 			for i, first := range paddings {
