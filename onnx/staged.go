@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/disk"
 )
 
 // staged is a file that is complete but not yet at its path.
@@ -128,7 +130,7 @@ func (s *staged) place() error {
 		return err
 	}
 	s.name, s.placed = "", true
-	return syncFolder(filepath.Dir(s.path))
+	return disk.SyncFolder(filepath.Dir(s.path))
 }
 
 // takeBack undoes place.
