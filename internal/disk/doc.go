@@ -2,7 +2,13 @@
 // folders that are synced, exchanged and locked, and whether a file was changed in the meantime.
 package disk
 
-import "io/fs"
+import (
+	"errors"
+	"io/fs"
+)
+
+// ErrLocked says that another process or goroutine has the lock of a folder.
+var ErrLocked = errors.New("the folder is locked")
 
 // Changed reports whether a file that was read has other contents by now, as far as the system tells: both are
 // what it said of the same file. The time of the last write alone does not show it, because programs set that

@@ -3,6 +3,7 @@
 package disk
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -17,17 +18,15 @@ func SyncFolder(dir string) error {
 	return f.Sync()
 }
 
-// LockFolder waits until no other process or goroutine has the lock of a folder. The system gives the lock
-// back when the process ends. Nothing is locked on file systems without locks.
+// LockFolder locks a folder until unlock is called or the process ends. The error is ErrLocked where another
+// process or goroutine has the lock. Nothing is locked on file systems without locks.
 func LockFolder(dir string) (unlock func(), err error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if err != syscall.EINTR {
-			return func() { f.Close() }, nil
-		}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(ErrLocked, f.Close())
 	}
+	return func() { f.Close() }, nil
 }
