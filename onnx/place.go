@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/clone"
+	"github.com/rope-rewrite/rope-rewrite/internal/disk"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
@@ -111,7 +112,14 @@ func (d dataFile) stage(dir string, opts SaveOptions, progress *meter) (s *stage
 	if clone.File(s.file, from) == nil {
 		return s, Cloned, progress.add(d.size)
 	}
-	if err := copyFile(s.file, from, progress); err != nil {
+	before, err := from.Stat()
+	if err == nil {
+		err = copyFile(s.file, from, progress)
+	}
+	if now, failed := from.Stat(); err == nil && (failed != nil || disk.Changed(before, now)) {
+		err = errors.Join(failed, errors.New("it was changed in the meantime; save again"))
+	}
+	if err != nil {
 		s.discard()
 		return nil, "", fmt.Errorf("copying external data %q: %w", short.Name(d.location), err)
 	}

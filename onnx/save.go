@@ -80,32 +80,50 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 	}
 	var ready []*staged
 	var placed []PlacedFile
+	var stay []standing
 	defer func() {
 		for _, s := range ready {
 			s.discard()
 		}
 	}()
 	for _, d := range data {
+		target := filepath.Join(filepath.Dir(path), filepath.FromSlash(d.location))
+		there, _ := os.Stat(target) // before it is compared
 		s, how, err := d.stage(filepath.Dir(path), opts, progress)
 		if err != nil {
 			return err
 		}
 		if s != nil {
 			ready = append(ready, s)
+		} else {
+			stay = append(stay, standing{target, there})
 		}
 		if how != "" {
-			placed = append(placed, PlacedFile{filepath.Join(filepath.Dir(path), filepath.FromSlash(d.location)), how, d.size})
+			placed = append(placed, PlacedFile{target, how, d.size})
 		}
 	}
 	s, err := stageContent(path, content, opts.Force, progress)
 	if err != nil {
 		return err
 	}
-	ready = append(ready, s)                // the model last: once it is there, its data is
+	ready = append(ready, s) // the model last: once it is there, its data is
+	if err := finishAll(ready, progress); err != nil {
+		return err
+	}
+	unlock, err := lockFolder(filepath.Dir(path), progress) // of two saves, one moves all of its files first
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := m.checkSource(); err != nil { // it was read while it was written
 		return err
 	}
-	if err := commit(ready, progress); err != nil {
+	for _, s := range stay {
+		if err := s.check(); err != nil {
+			return err
+		}
+	}
+	if err := placeAll(ready); err != nil {
 		return err
 	}
 	if opts.Placed != nil {
@@ -160,18 +178,4 @@ func (m *Model) owns(info fs.FileInfo) bool {
 		return true
 	}
 	return m.folder != nil && m.folder.holds(info)
-}
-
-// checkSource makes sure that the mapped file is still the one that was read.
-// A file put in its place is no harm: the mapping holds on to the old one.
-func (m *Model) checkSource() error {
-	if m.file == nil {
-		return nil
-	}
-	now, err := os.Stat(m.Path)
-	if err == nil && os.SameFile(now, m.file.info) &&
-		(now.Size() != m.file.info.Size() || !now.ModTime().Equal(m.file.info.ModTime())) {
-		return fmt.Errorf("%s was changed after it was opened; open it again", m.Path)
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/disk"
 )
 
 // staged is a file that is complete but not yet at its path.
@@ -60,14 +62,18 @@ func temporaryName(path string) string {
 	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".rope-rewrite-%08x.tmp", rand.Uint32()))
 }
 
-// commit makes all files appear at their paths, in their order, or leaves what was there. All are on the disk
-// before the first appears, so that only the moves are left to fail.
-func commit(files []*staged, progress *meter) error {
+// finishAll brings all files to the disk, so that only the moves are left to fail.
+func finishAll(files []*staged, progress *meter) error {
 	for _, s := range files {
 		if err := s.finish(progress); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// placeAll makes all finished files appear at their paths, in their order, or leaves what was there.
+func placeAll(files []*staged) error {
 	for i, s := range files {
 		if err := s.place(); err != nil {
 			for _, placed := range slices.Backward(files[:i+1]) {
@@ -128,7 +134,7 @@ func (s *staged) place() error {
 		return err
 	}
 	s.name, s.placed = "", true
-	return syncFolder(filepath.Dir(s.path))
+	return disk.SyncFolder(filepath.Dir(s.path))
 }
 
 // takeBack undoes place.

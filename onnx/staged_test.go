@@ -22,7 +22,7 @@ func TestStagedFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if use {
-				if err := commit([]*staged{s}, &meter{}); err != nil {
+				if err := errors.Join(finishAll([]*staged{s}, &meter{}), placeAll([]*staged{s})); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			}

@@ -52,7 +52,7 @@ var Rules = []Rule{
 
 	{"provenance", "the record of a rewrite in a model's metadata", []string{"rope", "onnx"}, nil},
 	{"customop", "the op: its specification, its Go side, its library and how to find it", []string{"internal/configfile", "internal/ownfile"}, []string{"github.com/yalue/onnxruntime_go"}},
-	{"onnx", "model files: open, edit, save without touching the rest", []string{"internal/clone"}, []string{"google.golang.org/protobuf", "github.com/x448/float16", "golang.org/x/sys"}},
+	{"onnx", "model files: open, edit, save without touching the rest", []string{"internal/clone", "internal/disk"}, []string{"google.golang.org/protobuf", "github.com/x448/float16", "golang.org/x/sys"}},
 	{"onnx/opset", "newer versions of the standard operators", []string{"onnx"}, nil},
 	{"rope", "mathematics: encodings, position maps, masks; the float64 reference", []string{"internal/suggest"}, nil},
 
@@ -60,6 +60,7 @@ var Rules = []Rule{
 	{"internal/clone", "files that share blocks", nil, []string{"golang.org/x/sys"}},
 	{"internal/configfile", "small files beside a model, read within bounds", nil, nil},
 	{"internal/decoder", "a decoder fed in any chunks, for comparison", []string{"customop", "onnx", "internal/engine", "internal/float16", "internal/signature"}, nil},
+	{"internal/disk", "folders synced, exchanged and locked; files that changed", nil, []string{"golang.org/x/sys"}},
 	{"internal/engine", "evaluating models, in this process or a worker", []string{"customop", "onnx"}, []string{"github.com/yalue/onnxruntime_go", "github.com/x448/float16", "golang.org/x/sys"}},
 	{"internal/float16", "tensors in 16 bits", []string{"customop", "onnx"}, nil},
 	{"internal/importcheck", "the test that imports point one way", nil, nil},

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/disk"
 )
 
 // place is where a new folder goes. Beside it are, under hidden names, the new folder while it grows, the
@@ -53,7 +55,8 @@ func takePlace(input, output string) (*place, error) {
 		return nil, fmt.Errorf("nothing can be written in %s: %w; give another name with -o", filepath.Dir(p.path), cause(err))
 	}
 	if err := p.clearUp(); err != nil {
-		return nil, errors.Join(err, p.release())
+		p.release()
+		return nil, err
 	}
 	return p, nil
 }
@@ -61,6 +64,9 @@ func takePlace(input, output string) (*place, error) {
 // cause is why the system did not do something, without the name of the hidden file that it was to do it with.
 func cause(err error) error {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) {
+		return of.Err
+	}
+	if of := (*os.LinkError)(nil); errors.As(err, &of) {
 		return of.Err
 	}
 	return err
@@ -84,13 +90,13 @@ func (p *place) clearUp() error {
 		err = os.RemoveAll(p.aside())
 	}
 	if err = errors.Join(err, os.RemoveAll(p.stage())); err != nil {
-		return fmt.Errorf("what an earlier run left beside %s cannot be moved away: %w", p.given, err)
+		return fmt.Errorf("what an earlier run left beside %s cannot be moved away: %w", p.given, cause(err))
 	}
 	return nil
 }
 
-// release lets other runs have the place.
-func (p *place) release() error { return releaseLock(p.lock) }
+// release lets other runs have the place. A lock that stays is free, and the next run removes it.
+func (p *place) release() { _ = releaseLock(p.lock) }
 
 // check refuses what stands in the place, unless it may be replaced.
 func (p *place) check(force bool) error {
@@ -127,21 +133,78 @@ func (p *place) checkLoss(f *Folder) error {
 	})
 }
 
-// replace moves the new folder to its place. An existing folder is put aside until then.
+// replace moves the new folder to its place, for good, or leaves what was there. An existing folder then has a
+// hidden name.
 func (p *place) replace() error {
-	if missing(p.path) {
-		return os.Rename(p.stage(), p.path)
-	}
-	if err := os.Rename(p.path, p.aside()); err != nil {
+	if err := syncFolders(p.stage()); err != nil {
 		return err
 	}
-	if err := os.Rename(p.stage(), p.path); err != nil {
-		return errors.Join(err, os.Rename(p.aside(), p.path))
+	back, err := p.move()
+	if err != nil {
+		return err
 	}
-	if err := os.RemoveAll(p.aside()); err != nil {
-		return fmt.Errorf("%s is written, and the folder that it replaced is still there: %w; remove %s", p.given, err, p.aside())
+	err = disk.SyncFolder(filepath.Dir(p.path))
+	if err == nil {
+		return nil
+	}
+	if failed := back(); failed != nil && missing(p.path) {
+		return failed
+	} else if failed != nil {
+		return nil // the new folder stays, and is whole
+	}
+	return err
+}
+
+// move moves the new folder to its place, and says how it comes back.
+func (p *place) move() (back func() error, err error) {
+	if missing(p.path) {
+		return func() error { return os.Rename(p.path, p.stage()) }, os.Rename(p.stage(), p.path)
+	}
+	exchange := func() error { return disk.Exchange(p.stage(), p.path) }
+	if exchange() == nil {
+		return exchange, nil
+	}
+	if err := os.Rename(p.path, p.aside()); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(p.stage(), p.path); err != nil {
+		if failed := p.restore(); failed != nil {
+			err = failed
+		}
+		return nil, err
+	}
+	return func() error {
+		if err := os.Rename(p.path, p.stage()); err != nil {
+			return err
+		}
+		return p.restore()
+	}, nil
+}
+
+// restore moves back the folder that was there.
+func (p *place) restore() error {
+	if err := os.Rename(p.aside(), p.path); err != nil {
+		return fmt.Errorf("%v; what was there has the name %s now, and the next run moves it back", cause(err), p.aside())
 	}
 	return nil
+}
+
+// removeOld removes the folder that was replaced, under whichever name it is.
+func (p *place) removeOld() error {
+	if err := errors.Join(os.RemoveAll(p.aside()), os.RemoveAll(p.stage())); err != nil {
+		return fmt.Errorf("%s is written, and the folder that it replaced could not be removed: %w; the next run removes it from %s", p.given, cause(err), filepath.Dir(p.path))
+	}
+	return nil
+}
+
+// syncFolders brings the names in a folder and in those below it to the disk.
+func syncFolders(top string) error {
+	return filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return disk.SyncFolder(name)
+	})
 }
 
 // inside reports whether a path is a folder or below it.

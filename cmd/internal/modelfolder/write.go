@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/clone"
+	"github.com/rope-rewrite/rope-rewrite/internal/disk"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -37,7 +38,8 @@ func CheckOutput(folder, output string, force bool) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.check(force), p.release())
+	defer p.release()
+	return p.check(force)
 }
 
 // Write makes the new folder beside its place and then moves it there. When it fails or is
@@ -47,10 +49,11 @@ func (f *Folder) Write(ctx context.Context, output string, opts WriteOptions) er
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.writeTo(ctx, p, opts), p.release())
+	defer p.release()
+	return f.writeTo(ctx, p, opts)
 }
 
-func (f *Folder) writeTo(ctx context.Context, p *place, opts WriteOptions) (err error) {
+func (f *Folder) writeTo(ctx context.Context, p *place, opts WriteOptions) error {
 	if err := p.check(opts.Force); err != nil {
 		return err
 	}
@@ -60,14 +63,22 @@ func (f *Folder) writeTo(ctx context.Context, p *place, opts WriteOptions) (err 
 	if err := p.checkLoss(f); err != nil {
 		return err
 	}
-	if err := os.Mkdir(p.stage(), 0o777); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(p.stage()))
+	err := f.grow(ctx, p, opts)
+	if err == nil {
+		if err = p.replace(); err == nil {
+			return p.removeOld()
 		}
-	}()
+		err = unchanged(p.given, err)
+	}
+	_ = os.RemoveAll(p.stage()) // what stays is removed by the next run
+	return err
+}
+
+// grow writes all files of the new folder, beside its place.
+func (f *Folder) grow(ctx context.Context, p *place, opts WriteOptions) error {
+	if err := os.Mkdir(p.stage(), 0o777); err != nil {
+		return unchanged(p.given, err)
+	}
 	w := writing{stage: p.stage(), opts: opts, placed: map[string]onnx.Placement{}}
 	for _, models := range []bool{true, false} { // models place their weights
 		for i := range f.Files {
@@ -80,16 +91,20 @@ func (f *Folder) writeTo(ctx context.Context, p *place, opts WriteOptions) (err 
 			if opts.Progress != nil {
 				opts.Progress("writing " + f.Files[i].Path)
 			}
-			err := w.file(ctx, &f.Files[i], f.lines[i])
-			if errors.Is(err, syscall.ENOSPC) {
-				return fmt.Errorf("the disk has no space for %s, and nothing was changed (%w); make space, or give another name with -o", filepath.Join(p.given, f.Files[i].Path), syscall.ENOSPC)
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", f.Files[i].Path, err)
+			if err := w.file(ctx, &f.Files[i], f.lines[i]); err != nil {
+				return unchanged(filepath.Join(p.given, f.Files[i].Path), err)
 			}
 		}
 	}
-	return p.replace()
+	return nil
+}
+
+// unchanged says that a file or a folder could not be written, and why.
+func unchanged(name string, err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("the disk has no space for %s, and nothing was changed (%w); make space, or give another name with -o", name, syscall.ENOSPC)
+	}
+	return fmt.Errorf("%s could not be written, and nothing was changed: %w", name, cause(err))
 }
 
 // writing is a new folder that grows.
@@ -106,40 +121,72 @@ func (w *writing) file(ctx context.Context, x *File, l line) error {
 	}
 	switch {
 	case l.model != nil:
-		return l.model.Save(target, onnx.SaveOptions{
+		return errors.Unwrap(l.model.Save(target, onnx.SaveOptions{ // which adds the hidden name
 			Link:     w.opts.Link,
 			Placed:   func(file onnx.PlacedFile) { w.placed[file.Path] = file.How },
 			Progress: func(int64, int64) error { return ctx.Err() },
-		})
+		}))
 	case l.data != nil:
-		return os.WriteFile(target, l.data, 0o666)
+		return create(ctx, target, func(file *os.File) error {
+			_, err := file.Write(l.data)
+			return err
+		})
 	}
 	how, err := w.placed[target], error(nil)
 	if how == "" {
-		how, err = bring(l.from, target, w.opts.Link)
+		how, err = bring(ctx, l.from, target, w.opts.Link)
 	}
 	x.What = What(how)
 	return err
 }
 
 // bring links, clones or copies a file into the new folder.
-func bring(from source, target string, link bool) (onnx.Placement, error) {
+func bring(ctx context.Context, from source, target string, link bool) (how onnx.Placement, err error) {
 	if link && from.size >= largeFile && os.Link(from.file, target) == nil {
 		return onnx.Linked, nil
 	}
-	in, err := os.Open(from.file)
+	err = create(ctx, target, func(out *os.File) error {
+		in, err := os.Open(from.file)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		before, err := in.Stat()
+		if err != nil {
+			return err
+		}
+		if how = onnx.Cloned; clone.File(out, in) != nil {
+			how = onnx.Copied
+			if _, err := io.Copy(out, in); err != nil {
+				return err
+			}
+		}
+		if now, err := in.Stat(); err != nil || disk.Changed(before, now) {
+			return errors.Join(err, fmt.Errorf("%s was changed while it was copied; run it again", from.file))
+		}
+		return nil
+	})
+	return how, err
+}
+
+// create makes a file, which is on the disk before it is said to be there. It does not wait when ctx ends.
+func create(ctx context.Context, target string, fill func(*os.File) error) error {
+	file, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer in.Close()
-	out, err := os.OpenFile(target, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return "", err
+	done := make(chan error, 1)
+	go func() {
+		err := fill(file)
+		if err == nil {
+			err = file.Sync()
+		}
+		done <- errors.Join(err, file.Close())
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	how := onnx.Cloned
-	if clone.File(out, in) != nil {
-		how = onnx.Copied
-		_, err = io.Copy(out, in)
-	}
-	return how, errors.Join(err, out.Close())
 }

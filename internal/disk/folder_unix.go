@@ -1,0 +1,32 @@
+//go:build unix
+
+package disk
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// SyncFolder makes names that appeared in a folder survive a crash of the machine.
+func SyncFolder(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// LockFolder locks a folder until unlock is called or the process ends. The error is ErrLocked where another
+// process or goroutine has the lock. Nothing is locked on file systems without locks.
+func LockFolder(dir string) (unlock func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errors.Join(ErrLocked, f.Close())
+	}
+	return func() { f.Close() }, nil
+}
