@@ -332,3 +332,29 @@ func TestAFolderIsOnTheDiskBeforeItIsThere(t *testing.T) {
 		}
 	}
 }
+
+// A file that comes along and was changed or replaced since the folder was read does not come into the new one.
+func TestFilesThatChangeBeforeTheyCome(t *testing.T) {
+	for name, change := range map[string]func(file string) error{
+		"changed": func(file string) error { return os.WriteFile(file, []byte("other words"), 0o666) },
+		"replaced": func(file string) error {
+			return errors.Join(os.WriteFile(file+"2", []byte("words"), 0o666), os.Rename(file+"2", file))
+		},
+	} {
+		home := t.TempDir()
+		f := half(t, inputOf(t, home))
+		file := filepath.Join(home, "input", "vocab.txt")
+		if err := change(file); err != nil {
+			t.Fatal(err)
+		}
+		output := filepath.Join(home, "new")
+		err := f.Write(context.Background(), output, WriteOptions{})
+		want := filepath.Join(output, "vocab.txt") + " could not be written, and nothing was changed: " + file + " was changed in the meantime; run it again"
+		if err == nil || err.Error() != want || !missing(output) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

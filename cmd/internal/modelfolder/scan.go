@@ -23,6 +23,7 @@ type source struct {
 	path string // relative to the folder, with slashes
 	file string // with links followed, as the system has it
 	size int64
+	info fs.FileInfo // when the folder was read
 }
 
 // scan lists the files below a folder, and what is left out: hidden files and folders, and
@@ -66,7 +67,7 @@ func scan(folder string) (list []source, left []string, err error) {
 			left = append(left, rel)
 			return nil
 		}
-		list = append(list, source{rel, file, info.Size()})
+		list = append(list, source{rel, file, info.Size(), info})
 		return nil
 	})
 	return list, left, err

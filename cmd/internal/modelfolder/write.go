@@ -151,18 +151,14 @@ func bring(ctx context.Context, from source, target string, link bool) (how onnx
 			return err
 		}
 		defer in.Close()
-		before, err := in.Stat()
-		if err != nil {
-			return err
-		}
 		if how = onnx.Cloned; clone.File(out, in) != nil {
 			how = onnx.Copied
 			if _, err := io.Copy(out, in); err != nil {
 				return err
 			}
 		}
-		if now, err := in.Stat(); err != nil || disk.Changed(before, now) {
-			return errors.Join(err, fmt.Errorf("%s was changed while it was copied; run it again", from.file))
+		if now, err := in.Stat(); err != nil || !os.SameFile(from.info, now) || disk.Changed(from.info, now) {
+			return errors.Join(err, fmt.Errorf("%s was changed in the meantime; run it again", from.file))
 		}
 		return nil
 	})
