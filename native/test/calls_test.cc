@@ -152,7 +152,8 @@ void Check(Call c, const std::string& library) {
   Expect(c.RestIsRight(), c.name + ": the cache behind the last token is wrong");
 }
 
-// Where positions restart a call reaches as far as its longest document, whatever position_ids say.
+}  // namespace
+
 void TestReach() {
   Call c;
   c.params.num_heads = c.params.kv_num_heads = 1;
@@ -167,10 +168,7 @@ void TestReach() {
   Expect(reach == 8, "documents of 3 tokens from 5 on reach " + std::to_string(reach) + ", not 8");
 }
 
-}  // namespace
-
 void TestCalls(const std::string& library) {
-  TestReach();
   Call plain;
   plain.params.num_heads = 6;
   plain.params.kv_num_heads = 2;

@@ -10,6 +10,9 @@ namespace rope::test {
 // outputs. The error is at most twice that of a plain float32 implementation.
 void TestCalls(const std::string& library);
 
+// Where positions restart a call reaches as far as its longest document, whatever position_ids say.
+void TestReach();
+
 }  // namespace rope::test
 
 #endif  // ROPE_TEST_CALLS_TEST_H_

@@ -397,6 +397,7 @@ int main(int argc, char** argv) {
   }
   g_library = argv[2];
   TestValid();
+  TestReach();
   TestCalls(g_library);
   TestRotaryCalls(g_library);
   TestConcurrentRuns();

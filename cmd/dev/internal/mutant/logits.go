@@ -39,16 +39,6 @@ func load(ctx context.Context, eng engine.Engine, opts decoder.Options) (Logits,
 	return run(ctx, d)
 }
 
-// inFloat64 is how far two models are from each other when all but our op is computed in float64.
-func inFloat64(ctx context.Context, eng engine.Engine, a, b *onnx.Model) (float64, error) {
-	want, err := Exact(ctx, eng, a)
-	if err != nil {
-		return 0, err
-	}
-	got, err := Exact(ctx, eng, b)
-	return want.Off(got), err
-}
-
 // run is logits of a model that is loaded.
 func run(ctx context.Context, d *decoder.Decoder) (Logits, error) {
 	calls := [][]int64{{length}}
