@@ -85,6 +85,11 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	if out.Slots, err = slotted(ctx, ev, s, ly); err != nil {
 		return nil, err
 	}
+	if s.LengthTracked != nil {
+		if err := lengthsCounted(ctx, ev, s); err != nil {
+			return nil, err
+		}
+	}
 	// Probabilities and values must be used as they are, except that heads are repeated.
 	if err := checkProbabilities(ctx, ev, s, ly); err != nil {
 		return nil, err

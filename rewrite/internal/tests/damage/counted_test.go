@@ -335,3 +335,31 @@ func describe(v *onnx.ValueInfo) string {
 	}
 	return text
 }
+
+// A row that is told to have one token fewer than the caller gave would take the last one for padding: the op gives
+// zeros for it, and the original something else.
+func TestLengthsThatDoNotCount(t *testing.T) {
+	testruntime.Require(t)
+	m := kit.OpenModel(t, kit.Model(genai))
+	m.Graph.AddInitializer(onnx.NewTensor("one", onnx.Int32, nil, []byte{1, 0, 0, 0}))
+	fewer := ""
+	for _, n := range m.Graph.Nodes {
+		if n.OpType != "GroupQueryAttention" {
+			continue
+		}
+		if fewer == "" {
+			fewer = "fewer"
+			m.Graph.InsertNode(n, onnx.NewNode("Sub", []string{n.Inputs[5], "one"}, []string{fewer}))
+		}
+		n.Inputs[5] = fewer
+	}
+	report, err := kit.Rewrite(t.Context(), m, rewrite.Options{AllowUnchanged: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range report.Sites {
+		if s.Status != rewrite.Unchanged || !strings.Contains(s.Reason, "do not count the tokens") {
+			t.Errorf("layer %d is %s: %s", s.Layer, s.Status, s.Reason)
+		}
+	}
+}
