@@ -25,11 +25,11 @@ var exports = []string{
 	"llama__dynamo23", "llama__genai-fp32", "llama__optimum", "llama__ts17", "qwen3__dynamo18",
 }
 
-// TestMutants makes a thousand mutants; make mutants makes more.
+// TestMutants makes six hundred mutants; make mutants makes more.
 func TestMutants(t *testing.T) {
 	testruntime.Require(t)
 	worker := []string{os.Args[0]}
-	each := testsample.Times(t, 100, 10) // mutants of an export, of which ONNX Runtime runs about a third
+	each := testsample.Times(t, 60, 10) // mutants of an export, of which ONNX Runtime runs about a third
 	for i, name := range testsample.Of(t, exports, 4) {
 		t.Run(name, func(t *testing.T) {
 			eng, err := engine.NewWorker(engine.Config{Threads: 1}, worker[0])
