@@ -19,7 +19,7 @@ const (
 	width      = 8   // tokens of the longest of these calls, cached and new ones
 	copyWidth  = 6   // the same of copies: one more than their largest number
 	pairsWidth = 4   // the same where every two paddings are tried together
-	mostRuns   = 600 // of the calls of one number of tokens, where each takes a few rows only
+	mostRuns   = 200 // of the calls of one number of tokens, where each takes a few rows only
 )
 
 // smallCalls compares the fit with every call of up to so many tokens.
