@@ -61,6 +61,14 @@ func Ended(err error) bool {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// OnlyEnded returns an error that ends everything, and nil for one that says something of the graph alone.
+func OnlyEnded(err error) error {
+	if err != nil && Ended(err) {
+		return err
+	}
+	return nil
+}
+
 // Shortest returns the number between low and high with the fewest digits.
 func Shortest(low, high float64) float64 {
 	middle := (low + high) / 2

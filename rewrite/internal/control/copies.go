@@ -89,24 +89,27 @@ func (c *Part) copied(runs [][]int64, place []int64) Copy {
 }
 
 // Of returns what a number of the piece is in the copy.
-func (c Copy) Of(number int64) int64 {
+func (c Copy) Of(number int64) int64 { return c.within(number, 0) }
+
+// Near returns what a number is in the copy that is at most one off from one of the piece's.
+func (c Copy) Near(number int64) int64 { return c.within(number, 1) }
+
+func (c Copy) within(number, off int64) int64 {
 	for i, run := range c.runs {
-		if first := run[0]; number >= first && number <= run[len(run)-1] {
-			return c.place[i] + number - first
+		if within(run, number, off) {
+			return c.place[i] + number - run[0]
 		}
 	}
 	return number
 }
 
-// Near returns what a number is in the copy where it is at most one off from one of the piece's; ok is false
-// where it is not.
-func (c Copy) Near(number int64) (near int64, ok bool) {
-	for i, run := range c.runs {
-		if first := run[0]; number >= first-1 && number <= run[len(run)-1]+1 {
-			return c.place[i] + number - first, true
-		}
-	}
-	return number, false
+// Near reports whether a number is at most one off from one of the piece's.
+func (c *Part) Near(number int64) bool {
+	return slices.ContainsFunc(c.Runs, func(run []int64) bool { return within(run, number, 1) })
+}
+
+func within(run []int64, number, off int64) bool {
+	return number >= run[0]-off && number <= run[len(run)-1]+off
 }
 
 // numberLike is a constant like another one, of one number.

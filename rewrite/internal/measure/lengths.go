@@ -8,6 +8,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -24,7 +25,7 @@ func lengthsCounted(ctx context.Context, ev *eval.Evaluator, s *site.Sized) erro
 	source.Graph = ev.Graph.Source
 	loaded, err := source.LoadFlat(ctx, []string{last})
 	if err != nil {
-		return endedOnly(err)
+		return bisect.OnlyEnded(err)
 	}
 	defer loaded.Session.Close()
 	inputs := loaded.Piece.Inputs
@@ -36,18 +37,16 @@ func lengthsCounted(ctx context.Context, ev *eval.Evaluator, s *site.Sized) erro
 	if len(dims) != 2 || dims[0] != dim.BatchExtent || dims[1] != dim.TotalExtent && dims[1] != dim.LengthExtent {
 		return nil
 	}
-	for total := int64(1); total <= smallWidth; total++ {
-		for length := int64(1); length <= total; length++ {
-			pt := dim.Point{B: total, L: length, P: total - length}
-			if dims[1] == dim.LengthExtent { // read as the length, which the graph does not tell from all tokens
-				pt = dim.Point{B: total, L: total, P: length}
-			}
-			if ev.Table.Within(pt) != pt {
-				continue
-			}
-			if err := rowsCounted(ctx, loaded, s, mask, pt, total); err != nil {
-				return err
-			}
+	for pt := range control.Calls(control.Width) {
+		total := pt.Keys()
+		if pt.B = total; dims[1] == dim.LengthExtent { // read as the length, which the graph does not tell from all tokens
+			pt.L, pt.P = total, pt.L
+		}
+		if ev.Table.Within(pt) != pt {
+			continue
+		}
+		if err := rowsCounted(ctx, loaded, s, mask, pt, total); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -65,7 +64,7 @@ func rowsCounted(ctx context.Context, loaded *eval.Loaded, s *site.Sized, mask *
 	}
 	results, err := loaded.Run(ctx, pt, map[string]engine.Tensor{mask.Name: feed})
 	if err != nil {
-		return endedOnly(err)
+		return bisect.OnlyEnded(err)
 	}
 	last := s.LengthTracked.Last
 	for b, got := range results[last+eval.FlatSuffix].Values() {
@@ -73,14 +72,6 @@ func rowsCounted(ctx context.Context, loaded *eval.Loaded, s *site.Sized, mask *
 			return graph.Refuse(s.Softmax, "the lengths that its cache is told (%q) do not count the tokens of %q: of %d tokens in %d places the last one is said to be token %g, expected %d",
 				short.Name(last), short.Name(mask.Name), b+1, total, got+1, b+1)
 		}
-	}
-	return nil
-}
-
-// endedOnly returns an error that ends everything, and nil for one that says nothing of the graph.
-func endedOnly(err error) error {
-	if bisect.Ended(err) {
-		return err
 	}
 	return nil
 }

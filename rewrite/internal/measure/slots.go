@@ -9,6 +9,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -78,9 +79,6 @@ func slotted(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.La
 	return out, nil
 }
 
-// smallWidth is how many tokens the longest of the calls has of which each is tried.
-const smallWidth = 8
-
 // writing evaluates how rows are written into one cache.
 type writing struct {
 	*eval.Loaded
@@ -98,10 +96,9 @@ func (w writing) appends(ctx context.Context, out *Slots) error {
 		}
 	}
 	calls := []dim.Point{{B: 1, L: 1}, {B: 2, L: 5}, {B: 3, L: 4, P: 6}, {B: 2, L: 1, P: 9}, {B: 1, L: 7, P: 2}, {B: 1, L: 1, P: dim.Longest}, {B: 2, L: 3, P: dim.Longest}}
-	for total := int64(1); total <= smallWidth; total++ {
-		for length := int64(1); length <= total; length++ {
-			calls = append(calls, dim.Point{B: 2, L: length, P: total - length})
-		}
+	for call := range control.Calls(control.Width) {
+		call.B = 2
+		calls = append(calls, call)
 	}
 	for _, call := range calls {
 		if n := w.Table.Slots.Rows; n > 0 {

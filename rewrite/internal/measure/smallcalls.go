@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
@@ -29,12 +30,12 @@ func (o *opened) smallCalls(ctx context.Context, ev *eval.Evaluator, m *rotation
 	for c := range part.Copies(end) {
 		loaded, err := ev.Load(ctx, c.Piece)
 		if err != nil {
-			return told(rotation.NotRun{Why: err})
+			return told(control.NotRun{Why: err})
 		}
-		trained, _ := c.Near(l.Trained)
+		trained := c.Near(l.Trained)
 		calls, err := rotator(loaded).SmallCalls(ctx, m, trained)
 		loaded.Session.Close()
-		if err != nil && rotation.Runs(err) {
+		if err != nil && !notRun(err) {
 			return fmt.Errorf("it changes at %d: with %d there, %w", part.Runs[0][0], c.Of(part.Runs[0][0]), err)
 		}
 		if err != nil {
@@ -48,8 +49,10 @@ func (o *opened) smallCalls(ctx context.Context, ev *eval.Evaluator, m *rotation
 // told returns an error that says something of the graph, or ends everything. A call that is not evaluated says
 // nothing here: what the graph cannot compute was found before.
 func told(err error) error {
-	if rotation.Runs(err) || bisect.Ended(err) {
-		return err
+	if notRun(err) {
+		return bisect.OnlyEnded(err)
 	}
-	return nil
+	return err
 }
+
+func notRun(err error) bool { return errors.As(err, new(control.NotRun)) }

@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
@@ -142,25 +143,20 @@ func (r *Reader) about(ctx context.Context, c *Computed) error {
 	return nil
 }
 
-// smallWidth is how many tokens the longest text has of which every call is looked at.
-const smallWidth = 8
-
 // smallTexts looks at every call of few tokens, with every number of padded tokens in front.
 func (r *Reader) smallTexts(ctx context.Context, seen *sightings) error {
-	for first := range int64(smallWidth) {
+	for first := range int64(control.Width) {
 		seen.shift = math.NaN() // one text, which grows
-		for total := first + 1; total <= smallWidth; total++ {
-			if !r.loaded.Table.Past {
-				seen.shift = math.NaN()
+		for pt := range control.Calls(control.Width) {
+			pt.B = 1
+			if pt.Keys() <= first || pt.P > 0 && !r.loaded.Table.Past || r.sized(pt) != pt {
+				continue
 			}
-			for length := int64(1); length <= total; length++ {
-				pt := dim.Point{B: 1, L: length, P: total - length}
-				if pt.P > 0 && !r.loaded.Table.Past || r.sized(pt) != pt {
-					continue
-				}
-				if err := r.look(ctx, seen, pt, first); err != nil {
-					return err
-				}
+			if !r.loaded.Table.Past {
+				seen.shift = math.NaN() // each text is one call
+			}
+			if err := r.look(ctx, seen, pt, first); err != nil {
+				return err
 			}
 		}
 	}

@@ -47,20 +47,20 @@ func Find(ctx context.Context, ev *eval.Evaluator, out string, boundaries []stri
 	}
 	r, err := open(ctx, ev, list, dims, mask)
 	if err != nil {
-		return nil, ended(err)
+		return nil, bisect.OnlyEnded(err)
 	}
 	defer r.Close()
 	c, err := r.choose(ctx)
 	if err != nil || c == nil {
-		return nil, ended(err)
+		return nil, bisect.OnlyEnded(err)
 	}
 	r.values = []string{c.Value}
 	given, err := r.given(ctx, c)
 	if err != nil || given {
-		return nil, ended(err)
+		return nil, bisect.OnlyEnded(err)
 	}
 	if err = r.about(ctx, c); err != nil {
-		return nil, ended(err)
+		return nil, bisect.OnlyEnded(err)
 	}
 	if c.Indices {
 		return nil, nil
@@ -78,14 +78,6 @@ func tracksLength(g *graph.Graph) bool {
 	return false
 }
 
-// ended returns an error that says nothing of the graph; another one means that nothing was found.
-func ended(err error) error {
-	if err != nil && bisect.Ended(err) {
-		return err
-	}
-	return nil
-}
-
 // candidates returns the values that everything passes through which tells tokens apart, and that
 // have the shape of positions, the nearest to out first.
 func candidates(ctx context.Context, ev *eval.Evaluator, out string, boundaries []string) (list []string, dims map[string][]dim.Extent, err error) {
@@ -98,7 +90,7 @@ func candidates(ctx context.Context, ev *eval.Evaluator, out string, boundaries 
 		return nil, nil, nil
 	}
 	if dims, err = ev.Dims(ctx, p); err != nil {
-		return nil, nil, ended(err)
+		return nil, nil, bisect.OnlyEnded(err)
 	}
 	for _, v := range passed {
 		if ev.Table.Static != (dim.Point{}) {

@@ -2,11 +2,11 @@ package rotation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -113,7 +113,7 @@ func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) e
 	}
 	y, err := r.apply(ctx, probes, positions)
 	if err != nil {
-		return NotRun{err}
+		return control.NotRun{Why: err}
 	}
 	gain := e.EffectiveGain() * fit.Factor
 	type turn struct{ cos, sin, angleError float64 }
@@ -151,16 +151,6 @@ func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) e
 	return nil
 }
 
-// smallWidth is how many tokens, cached and new ones, the longest of the small calls has. Every number of cached and
-// of new tokens up to it is tried: a rotation may be another one at one length.
-const smallWidth = 8
-
-// NotRun says that ONNX Runtime does not evaluate a call.
-type NotRun struct{ Why error }
-
-func (e NotRun) Error() string { return e.Why.Error() }
-func (e NotRun) Unwrap() error { return e.Why }
-
 // SmallCalls compares a rotation that was measured with every call of few tokens, and returns how many there are. r
 // evaluates the graph itself, without tables. Frequencies that change with the length of a call do so beyond
 // trained tokens.
@@ -168,23 +158,21 @@ func (r *Rotator) SmallCalls(ctx context.Context, fit *Matrix, trained int64) (c
 	own := *r
 	r = &own
 	r.order, r.factors, r.Angles = fit.Order, fit.Factors, fit.computed
-	for total := int64(1); total <= smallWidth; total++ {
-		for length := int64(1); length <= total; length++ {
-			pt := dim.Point{B: 2, L: length, P: total - length}
-			if pt.P > 0 && !r.Loaded.Table.Past || r.Loaded.Table.Within(pt) != pt {
-				continue
+	for pt := range control.Calls(control.Width) {
+		pt.B = 2
+		if pt.P > 0 && !r.Loaded.Table.Past || r.Loaded.Table.Within(pt) != pt {
+			continue
+		}
+		r.past = pt.P
+		for _, first := range r.firsts(pt, fit.Limit) {
+			positions := make([]int64, pt.L)
+			for i := range positions {
+				positions[i] = first + int64(i)
 			}
-			r.past = pt.P
-			for _, first := range r.firsts(pt, fit.Limit) {
-				positions := make([]int64, length)
-				for i := range positions {
-					positions[i] = first + int64(i)
-				}
-				if err := r.compare(ctx, fit.in(positions, trained), positions); err != nil {
-					return calls, fmt.Errorf("in a call of %d tokens after %d cached ones, %w", length, pt.P, err)
-				}
-				calls++
+			if err := r.compare(ctx, fit.in(positions, trained), positions); err != nil {
+				return calls, fmt.Errorf("in a call of %d tokens after %d cached ones, %w", pt.L, pt.P, err)
 			}
+			calls++
 		}
 	}
 	return calls, nil
@@ -213,6 +201,3 @@ func (m *Matrix) in(positions []int64, trained int64) *Matrix {
 	long.Encoding.Frequencies = l.Long
 	return &long
 }
-
-// Runs reports whether an error is about what a call gives, and not that it was not evaluated.
-func Runs(err error) bool { return !errors.As(err, new(NotRun)) }

@@ -26,7 +26,7 @@ func (s *Scorer) Exact(ctx context.Context, fit *Fit) (e Exact, err error) {
 	if s.ends() || s.Evaluator == nil {
 		return e, nil // every row is compared elsewhere
 	}
-	if e, err = all.smallCalls(ctx, fit, width); err != nil {
+	if e, err = all.smallCalls(ctx, fit, control.Width); err != nil {
 		return e, err
 	}
 	if err := all.pairsOfRows(ctx, fit, &e); err != nil {
@@ -63,7 +63,7 @@ func (f *Fit) upTo(part *control.Part, width int64) int64 {
 				less(run[0])
 			}
 		}
-	case w > control.Small && !slices.ContainsFunc(part.Runs, func(run []int64) bool { return w >= run[0]-1 && w <= run[len(run)-1]+1 }):
+	case w > control.Small && !part.Near(w):
 		less(w)
 	}
 	if first > 0 {
@@ -94,7 +94,7 @@ func (s *Scorer) smallNumbers(ctx context.Context, fit *Fit, part *control.Part,
 		other, like := *s, *fit
 		other.Loaded = loaded
 		if w := fit.Mask.Window; w > control.Small {
-			like.Mask.Window, _ = c.Near(w)
+			like.Mask.Window = c.Near(w)
 		}
 		small, err := other.smallCalls(ctx, &like, copyWidth)
 		loaded.Session.Close()
@@ -103,7 +103,7 @@ func (s *Scorer) smallNumbers(ctx context.Context, fit *Fit, part *control.Part,
 		case err == nil:
 		case bisect.Ended(err):
 			return err
-		case errors.As(err, new(notRun)):
+		case errors.As(err, new(control.NotRun)):
 			part.Fix(part.Runs[0][0])
 			return nil
 		case fit.Mask.Bias:

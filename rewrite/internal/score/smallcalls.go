@@ -16,8 +16,7 @@ import (
 // new tokens up to width, and of each of them every padding.
 
 const (
-	width      = 8   // tokens of the longest of these calls, cached and new ones
-	copyWidth  = 6   // the same of copies: one more than their largest number
+	copyWidth  = 6   // tokens of the longest call of copies: one more than their largest number
 	pairsWidth = 4   // the same where every two paddings are tried together
 	mostRuns   = 200 // of the calls of one number of tokens, where each takes a few rows only
 )
@@ -51,9 +50,8 @@ func (s *Scorer) smallCalls(ctx context.Context, fit *Fit, most int64) (e Exact,
 
 // callsOf returns the calls of so many tokens that the model can compute: of each number of new ones.
 func (s *Scorer) callsOf(total int64) (calls []dim.Point) {
-	for length := int64(1); length <= total; length++ {
-		pt := dim.Point{L: length, P: total - length}
-		if (!s.whole || pt.P == 0) && s.clamped(pt) == pt {
+	for pt := range control.Calls(total) {
+		if pt.Keys() == total && (!s.whole || pt.P == 0) && s.clamped(pt) == pt {
 			calls = append(calls, pt)
 		}
 	}
@@ -69,15 +67,10 @@ func (s *Scorer) smallCall(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim
 	}
 	smp, err := s.sample(ctx, rng, fit, pt, mask, func() float64 { return 0 })
 	if err != nil {
-		return notRun{fmt.Errorf("with %v: %w", pt, err)}
+		return control.NotRun{Why: fmt.Errorf("with %v: %w", pt, err)}
 	}
 	return s.agrees(fit, smp)
 }
-
-// notRun says that ONNX Runtime does not evaluate a call.
-type notRun struct{ error }
-
-func (e notRun) Unwrap() error { return e.error }
 
 // paddings returns every padding of a row of tokens, or none in three rows where no input tells of padding.
 func (s *Scorer) paddings(total int64) [][]int64 {
