@@ -39,24 +39,39 @@ func lengthsCounted(ctx context.Context, ev *eval.Evaluator, s *site.Sized) erro
 	}
 	for pt := range control.Calls(control.Width) {
 		total := pt.Keys()
-		if pt.B = total; dims[1] == dim.LengthExtent { // read as the length, which the graph does not tell from all tokens
+		if pt.B = ev.Table.Static.B; pt.B == 0 {
+			pt.B = total
+		}
+		if dims[1] == dim.LengthExtent { // read as the length, which the graph does not tell from all tokens
 			pt.L, pt.P = total, pt.L
 		}
 		if ev.Table.Within(pt) != pt {
 			continue
 		}
-		if err := rowsCounted(ctx, loaded, s, mask, pt, total); err != nil {
-			return err
+		for tokens := range slices.Chunk(oneTo(total), int(pt.B)) {
+			for int64(len(tokens)) < pt.B {
+				tokens = append(tokens, total)
+			}
+			if err := rowsCounted(ctx, loaded, s, mask, pt, total, tokens); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// rowsCounted checks a call whose rows have one token, two and so on.
-func rowsCounted(ctx context.Context, loaded *eval.Loaded, s *site.Sized, mask *onnx.ValueInfo, pt dim.Point, total int64) error {
+func oneTo(n int64) (list []int64) {
+	for i := range n {
+		list = append(list, i+1)
+	}
+	return list
+}
+
+// rowsCounted checks a call whose rows have so many tokens of total places, and padding after them.
+func rowsCounted(ctx context.Context, loaded *eval.Loaded, s *site.Sized, mask *onnx.ValueInfo, pt dim.Point, total int64, tokens []int64) error {
 	values := make([]int64, pt.B*total)
-	for b := range pt.B {
-		copy(values[b*total:], slices.Repeat([]int64{1}, int(b+1)))
+	for b, n := range tokens {
+		copy(values[int64(b)*total:], slices.Repeat([]int64{1}, int(n)))
 	}
 	feed, err := engine.Integers(mask.Type, values, pt.B, total)
 	if err != nil {
@@ -68,9 +83,9 @@ func rowsCounted(ctx context.Context, loaded *eval.Loaded, s *site.Sized, mask *
 	}
 	last := s.LengthTracked.Last
 	for b, got := range results[last+eval.FlatSuffix].Values() {
-		if got != float64(b) {
+		if want := tokens[b]; got != float64(want-1) {
 			return graph.Refuse(s.Softmax, "the lengths that its cache is told (%q) do not count the tokens of %q: of %d tokens in %d places the last one is said to be token %g, expected %d",
-				short.Name(last), short.Name(mask.Name), b+1, total, got+1, b+1)
+				short.Name(last), short.Name(mask.Name), want, total, got+1, want)
 		}
 	}
 	return nil

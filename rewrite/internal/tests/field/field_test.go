@@ -57,7 +57,7 @@ var rows = []row{
 	{name: "gqa_table_float32", layers: one, byLogits: true},
 	{name: "gqa_table_float64", layers: one, byLogits: true},
 	{name: "rotary23_short_table", layers: one},
-	{name: "rotary23_no_positions", layers: []string{scores}, reason: "the op is off by", scaling: "unchanged", plain: true},
+	{name: "rotary23_no_positions", layers: one},
 	{name: "table_1536", layers: one},
 	{name: "decay", layers: []string{scores}, reason: "xPos: at position p each pair is also multiplied by", scaling: "unchanged"},
 	{name: "log_length", layers: one},

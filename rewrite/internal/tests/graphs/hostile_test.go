@@ -156,7 +156,7 @@ func TestHostileGraphs(t *testing.T) {
 		}, "nowhere"},
 		{"a product of one operand", func(p *patient) {
 			p.Scores(func(old string) string { return p.Op("Add", old, p.Op("MatMul", old)) })
-		}, "has 1 inputs, at least 2 are needed"},
+		}, "has 1 inputs, and the operator takes 2"},
 		{"a cycle", func(p *patient) {
 			first := p.Rotation(p.Sites[0].Query.Operand)
 			first.Cos.Inputs[1] = first.Sum.Outputs[0]
