@@ -49,6 +49,6 @@ is what its record says.`,
 	c.Flags(root)
 	r.flags(root)
 	cli.Complete(root)
-	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newDrift(c), newScales(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newManuals(), newReference())
+	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newSuggest(c), newDrift(c), newScales(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newManuals(), newReference())
 	return root
 }

@@ -178,7 +178,17 @@ func (r *runner) within(m *opened, trials []Trial) ([]stage, error) {
 			return list, nil
 		}
 	}
-	return nil, fmt.Errorf("the cache of %d tokens takes %.1f MB, but caches may take %.1f MB; give shorter lengths or more memory", length, float64(m.model.Decoder().TokenBytes()*int64(copies*longest))/(1<<20), float64(r.Memory)/(1<<20))
+	return nil, &MemoryError{length, m.model.Decoder().TokenBytes() * int64(copies*longest), r.Memory}
+}
+
+// MemoryError says that the caches of a length take more bytes than they may.
+type MemoryError struct {
+	Length     int
+	Need, Most int64
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("the cache of %d tokens takes %.1f MB, but caches may take %.1f MB; give shorter lengths or more memory", e.Length, float64(e.Need)/(1<<20), float64(e.Most)/(1<<20))
 }
 
 // ask puts trials to a model, by the stages planned.

@@ -117,13 +117,15 @@ func TestTwoBases(t *testing.T) {
 func TestAuditIsForetold(t *testing.T) {
 	type one struct{ model, method string }
 	var cases []one
-	for _, model := range []string{"llama__dynamo18", "gemma3_text__dynamo18", "gpt_neox__dynamo23", "qwen3__dynamo23", "llama__genai-fp32"} {
-		for _, method := range []string{
+	for at, model := range []string{"llama__dynamo18", "gemma3_text__dynamo18", "gpt_neox__dynamo23", "qwen3__dynamo23", "llama__genai-fp32"} {
+		for i, method := range []string{
 			"", "scaling yarn:factor=4", "scaling yarn:factor=4@all", "scaling linear:factor=2@0", "scaling theta:rope_theta=5000", "scaling theta:rope_theta=5000@1",
 			"scaling dynamic:factor=2,length=run", "scaling llama3:factor=8,low_freq_factor=1,high_freq_factor=4", "scaling ntk:alpha=2", "scaling yarn:factor=2,ramp=ratio",
 			"mask sliding-window:window=4", "mask sliding-window:window=4@0", "mask first-keys:count=1,window=4", "positions string:shift=21,window=4",
 		} {
-			cases = append(cases, one{model, method})
+			if at == 0 || i%3 == at%3 { // the first model is tried with all methods, others with a third each
+				cases = append(cases, one{model, method})
+			}
 		}
 	}
 	agree, differ := 0, 0

@@ -25,11 +25,11 @@ var exports = []string{
 	"llama__dynamo23", "llama__genai-fp32", "llama__optimum", "llama__ts17", "qwen3__dynamo18",
 }
 
-// TestMutants makes six hundred mutants; make mutants makes more.
+// TestMutants makes a hundred and fifty mutants; make mutants makes more.
 func TestMutants(t *testing.T) {
 	testruntime.Require(t)
 	worker := []string{os.Args[0]}
-	each := testsample.Times(t, 60, 10) // mutants of an export, of which ONNX Runtime runs about a third
+	each := testsample.Times(t, 15, 10) // mutants of an export, of which ONNX Runtime runs about a third
 	for i, name := range testsample.Of(t, exports, 4) {
 		t.Run(name, func(t *testing.T) {
 			eng, err := engine.NewWorker(engine.Config{Threads: 1}, worker[0])
@@ -60,7 +60,7 @@ func TestMutants(t *testing.T) {
 					judged++
 				}
 			}
-			if judged < each/10 {
+			if judged == 0 {
 				t.Errorf("%d of %d mutants were judged", judged, each)
 			}
 		})
