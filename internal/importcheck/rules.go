@@ -25,6 +25,7 @@ var Rules = []Rule{
 	{"cmd/internal/cachescales", "which scales the caches of a model need as int8", []string{"rewrite", "onnx", "internal"}, nil},
 	{"cmd/internal/drift", "what rounding does to attention when positions are shifted", []string{"validate/capture", "rewrite", "rope", "onnx", "customop", "internal"}, nil},
 	{"cmd/internal/evaluation", "which method helps: tasks, samples, reports", []string{"cmd/internal/figure", "rewrite", "lm", "rope", "onnx", "provenance", "internal/configfile", "internal/suggest"}, []string{"go.yaml.in/yaml", "gonum.org/v1/gonum/mathext"}},
+	{"cmd/internal/recommend", "which method a model needs for a context, measured", []string{"cmd/internal/evaluation"}, nil},
 	{"cmd/internal/modelfolder", "a model folder, rewritten as a whole", []string{"audit", "rewrite", "provenance", "onnx", "customop", "rope", "internal"}, nil},
 	{"cmd/internal/recipe", "a rewrite written down as a file", []string{"provenance", "rope", "internal/ranges", "internal/suggest"}, []string{"go.yaml.in/yaml"}},
 	{"cmd/internal/docblocks", "the test that runs the blocks of the documentation", nil, nil},
