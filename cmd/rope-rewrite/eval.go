@@ -16,6 +16,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/lm"
@@ -202,24 +203,9 @@ func (r *evalResult) check(checks []evaluation.Check, variants []evaluation.Vari
 	}
 }
 
-// printForm prints the form of a task if --form TASK=- asks for it.
-func (e *evalCommand) printForm(cmd *cobra.Command) (bool, error) {
-	for _, f := range e.forms {
-		if task, file, _ := strings.Cut(f, "="); file == "-" {
-			b, err := evaluation.BuiltinForm(task)
-			if err != nil {
-				return false, cli.Usage("--form %s: expected a task with a prompt: passkey, needles, kv or variables", f)
-			}
-			_, err = cmd.OutOrStdout().Write(b)
-			return true, err
-		}
-	}
-	return false, nil
-}
-
 // plan turns the flags into what is measured.
 func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err error) {
-	p = evaluation.Plan{Tasks: e.tasks, Samples: e.samples.all, SamplesAt: e.samples.at, Windows: e.windows, Seed: e.seed, Plain: e.plain, Forms: map[string]evaluation.Form{}}
+	p = evaluation.Plan{Tasks: task.Expand(e.tasks), Samples: e.samples.all, SamplesAt: e.samples.at, Windows: e.windows, Seed: e.seed, Plain: e.plain}
 	for _, l := range e.lengths {
 		if l < 1 || l > math.MaxInt32 {
 			return p, nil, cli.Usage("--lengths %d: expected numbers of tokens above 0", l)
@@ -261,14 +247,8 @@ func (e *evalCommand) plan() (p evaluation.Plan, checks []evaluation.Check, err 
 			return p, nil, err
 		}
 	}
-	for _, f := range e.forms {
-		task, file, found := strings.Cut(f, "=")
-		if _, err := evaluation.BuiltinForm(task); !found || err != nil {
-			return p, nil, cli.Usage("--form %q: expected TASK=FILE, TASK one of passkey, needles, kv and variables", short.Name(f))
-		}
-		if p.Forms[task], err = evaluation.ReadForm(file); err != nil {
-			return p, nil, err
-		}
+	if p.Forms, err = e.formsOf(p.Tasks); err != nil {
+		return p, nil, err
 	}
 	if err := p.Check(); err != nil {
 		return p, nil, cli.Usage("%w", err)

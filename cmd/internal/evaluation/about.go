@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -39,10 +40,14 @@ func NewAbout(ctx context.Context, plan Plan, variants []Variant, length int64) 
 	a = About{Context: length, Files: map[string]string{}, Plan: plan}
 	a.Memory = 0 // changes nothing that is measured
 	a.Text, a.Haystack = textDigest(plan.Text), textDigest(plan.Haystack)
-	a.Forms = map[string]Form{}
+	a.Forms = map[string]task.Form{}
 	for _, name := range plan.Tasks {
 		if name != Perplexity {
-			f, err := plan.form(name)
+			t, err := task.Of(name, Perplexity)
+			if err != nil {
+				return a, err
+			}
+			f, err := plan.form(t)
 			if err != nil {
 				return a, err
 			}
@@ -136,6 +141,11 @@ func textDigest(text string) string {
 		return ""
 	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+}
+
+// digest is the hash of a prompt's tokens.
+func digest(tokens []int64) string {
+	return textDigest(strings.Trim(strings.ReplaceAll(fmt.Sprint(tokens), " ", ","), "[]"))
 }
 
 // fileDigest is the hash of a file, which may be a large one.

@@ -2,9 +2,11 @@ package evaluation
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -17,7 +19,7 @@ type Check struct {
 	bound  float64
 }
 
-var checkForm = regexp.MustCompile(`^([a-z]+)@([0-9]+[kKmM]?)(>=|<=)([0-9.]+)$`)
+var checkForm = regexp.MustCompile(`^([a-z0-9_]+)@([0-9]+[kKmM]?)(>=|<=)([0-9.]+)$`)
 
 // ParseCheck reads TASK@LENGTH>=RATE, or perplexity@LENGTH<=NUMBER.
 func ParseCheck(text string) (Check, error) {
@@ -41,7 +43,7 @@ func ParseCheck(text string) (Check, error) {
 		}
 		return c, nil
 	}
-	if _, err := taskOf(c.task); err != nil {
+	if _, err := task.Of(c.task, Perplexity); err != nil {
 		return Check{}, err
 	}
 	if m[3] != ">=" || c.bound > 1 {
@@ -74,12 +76,16 @@ func (c Check) Holds(s Summary, variant string) (holds bool, found string) {
 		}
 		return false, "nothing was measured"
 	}
+	var groups []group
 	right, n := 0, 0
 	for _, cell := range s.Cells {
 		if cell.Variant == variant && cell.Task == c.task && cell.Length == c.length {
-			right, n = right+cell.Right, n+cell.Samples
+			right, n, groups = right+cell.Right, n+cell.Samples, append(groups, cell.groups...)
 		}
 	}
-	low, _ := wilson(right, n)
-	return low >= c.bound, fmt.Sprintf("%d of %d, at least %.2f", right, n, low)
+	score, low, _ := interval(groups)
+	if math.Abs(score*float64(n)-float64(right)) < 1e-6 { // every sample is right or wrong
+		return low >= c.bound, fmt.Sprintf("%d of %d, at least %.2f", right, n, low)
+	}
+	return low >= c.bound, fmt.Sprintf("a mean score of %.2f in %d samples, at least %.2f", score, n, low)
 }

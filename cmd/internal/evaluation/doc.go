@@ -8,9 +8,8 @@
 //
 // # What is where
 //
-//   - form.go, forms/: the texts of a task's prompt, which a user may replace
-//   - task.go, hidden.go, pairs.go: the tasks, which make trials
-//   - prompt.go: a trial's text in the model's chat form, and as long as asked for
+//   - task/: what is asked, in which text, and how an answer is scored
+//   - trial.go, prompt.go: a task's samples as tokens, in the model's chat form
 //   - share.go: what neighbouring trials have in common is computed once
 //   - variant.go: a model, patched and opened
 //   - run.go, perplexity.go: trials and texts through a model

@@ -4,14 +4,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 	"github.com/rope-rewrite/rope-rewrite/internal/testfuzz"
 )
 
 // FuzzForm: a prompt file is read, or refused in one line; so is a condition on what is found.
 func FuzzForm(f *testing.F) {
 	seeds := []string{"passkey@12K>=0.9", "perplexity@8K<=15"}
-	for _, task := range []string{"kv", "needles", "passkey", "variables"} {
-		if form, err := BuiltinForm(task); err == nil {
+	for _, name := range task.Names() {
+		if form, err := task.BuiltinForm(name); err == nil {
 			seeds = append(seeds, string(form))
 		}
 	}
@@ -22,7 +23,7 @@ func FuzzForm(f *testing.F) {
 			}
 			return err == nil
 		}
-		_, err := parseForm(input)
+		_, err := task.ParseForm(input)
 		read := oneLine(err)
 		_, err = ParseCheck(string(input))
 		return oneLine(err) || read

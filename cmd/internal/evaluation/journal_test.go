@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 )
 
 // A journal that was cut off in the middle of a line goes on behind its last whole one.
@@ -116,7 +118,7 @@ func TestAbout(t *testing.T) {
 	for name, p := range map[string]Plan{
 		"haystack": {Tasks: plan.Tasks, Haystack: "A. B. "},
 		"text":     {Tasks: plan.Tasks, Text: "A"},
-		"form":     {Tasks: plan.Tasks, Forms: map[string]Form{"passkey": {Haystack: "A. ", Needle: "{key}"}}},
+		"form":     {Tasks: plan.Tasks, Forms: map[string]task.Form{"passkey": {Haystack: "A. ", Needle: "{key}"}}},
 	} {
 		a := of(p)
 		if reflect.DeepEqual(a.Plan, first.Plan) {

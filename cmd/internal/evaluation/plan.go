@@ -2,27 +2,26 @@ package evaluation
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 )
 
 // Plan says what is measured.
 type Plan struct {
-	Tasks     []string        // of TaskNames
-	Lengths   []int           // tokens of a prompt with its answer, or of a window of the text
-	Depths    []float64       // where in the text an answer stands, from 0 to 1
-	Samples   int             // of each cell
-	SamplesAt map[int]int     `json:",omitempty"` // of each cell of a length, in place of Samples
-	Seed      uint64          // of what is drawn
-	Forms     map[string]Form // by task, in place of the built-in ones
-	Haystack  string          // a text in place of that of the forms
-	Text      string          // what perplexity is measured on
-	Windows   int             // of the text, from equally distant starts
-	Plain     bool            // asks in plain text, whatever chat template there is
-	Memory    int64           // bytes that caches may take; 0 is as many as there are
+	Tasks     []string             // of TaskNames
+	Lengths   []int                // tokens of a prompt with its answer, or of a window of the text
+	Depths    []float64            // where in the text an answer stands, from 0 to 1; RULER's tasks draw the places
+	Samples   int                  // of each cell; of each length where a task draws the places
+	SamplesAt map[int]int          `json:",omitempty"` // of each cell of a length, in place of Samples
+	Seed      uint64               // of what is drawn
+	Forms     map[string]task.Form // by task, in place of the built-in ones
+	Haystack  string               // a text in place of that of the forms
+	Text      string               // what perplexity is measured on
+	Windows   int                  // of the text, from equally distant starts
+	Plain     bool                 // asks in plain text, whatever chat template there is
+	Memory    int64                // bytes that caches may take; 0 is as many as there are
 }
 
 // Check refuses a plan before anything runs.
@@ -46,10 +45,11 @@ func (p Plan) Check() error {
 			}
 			continue
 		}
-		if _, err := taskOf(name); err != nil {
+		t, err := task.Of(name, Perplexity)
+		if err != nil {
 			return err
 		}
-		if _, err := p.form(name); err != nil {
+		if _, err := p.form(t); err != nil {
 			return err
 		}
 	}
@@ -57,24 +57,11 @@ func (p Plan) Check() error {
 }
 
 // form is the prompt of a task.
-func (p Plan) form(name string) (Form, error) {
-	f, given := p.Forms[name]
-	if !given {
-		b, err := BuiltinForm(name)
-		if err != nil {
-			return f, err
-		}
-		if f, err = parseForm(b); err != nil {
-			return f, fmt.Errorf("%s: %w", name, err)
-		}
+func (p Plan) form(t task.Task) (task.Form, error) {
+	if given, own := p.Forms[t.Name]; own {
+		return t.Form(&given, p.Haystack)
 	}
-	if p.Haystack != "" && f.Haystack != "" {
-		f.Haystack = p.Haystack
-	}
-	if name != "kv" && len(sentences(f.Haystack)) == 0 {
-		return f, fmt.Errorf("%s: haystack: expected a text to hide needles in", name)
-	}
-	return f, nil
+	return t.Form(nil, p.Haystack)
 }
 
 // samples is how many a cell of a length gets.
@@ -83,21 +70,4 @@ func (p Plan) samples(length int) int {
 		return n
 	}
 	return p.Samples
-}
-
-// trials are those of a task at a length.
-func (p Plan) trials(m *lm.Model, name string, length int) ([]Trial, error) {
-	t, err := taskOf(name)
-	if err != nil {
-		return nil, err
-	}
-	form, err := p.form(name)
-	if err != nil {
-		return nil, err
-	}
-	c := &cell{prompter: &prompter{tokenizer: m.Tokenizer, chat: m.Chat}, form: form, length: length, depths: p.Depths, samples: p.samples(length), seed: p.Seed}
-	if p.Plain {
-		c.chat = nil
-	}
-	return t.trials(c)
 }

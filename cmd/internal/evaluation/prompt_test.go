@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
@@ -36,8 +37,8 @@ func TestPrompts(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		p := &cell{prompter: &prompter{tokenizer: tk, chat: template}}
-		got, err := p.tokens("There is a pass key. The pass key is 71432.", "What is the pass key?", c.Answer)
+		p := &prompter{tokenizer: tk, chat: template}
+		got, err := p.tokens(task.Prompt{Text: "There is a pass key. The pass key is 71432.\n\nWhat is the pass key?", Answer: c.Answer})
 		if err != nil || !slices.Equal(got, c.IDs) {
 			t.Errorf("%s: %q, want %q (%v)", name, tk.Decode(got, true), c.Text, err)
 		}

@@ -124,7 +124,7 @@ func pictures(s Summary, variants []Title) (list []named) {
 			}
 			for _, c := range cells {
 				if i := row(c); i >= 0 {
-					h.Values[i][slices.Index(lengths, c.Length)] = c.Rate
+					h.Values[i][slices.Index(lengths, c.Length)] = c.Score
 				}
 			}
 			return h

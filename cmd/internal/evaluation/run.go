@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
@@ -21,10 +20,13 @@ type Sample struct {
 	Length  int      `json:"length"`
 	Depth   float64  `json:"depth"`
 	Index   int      `json:"index"`
-	Right   bool     `json:"right"`
+	Text    int      `json:"text,omitempty"` // the number of the text, from 1, where samples share texts
+	Right   bool     `json:"right"`          // whether enough of the answers were found
+	Score   float64  `json:"score"`          // the share of what was asked for that was found
 	Wanted  []string `json:"wanted,omitempty"`
 	Answer  string   `json:"answer,omitempty"`
-	Tokens  int      `json:"tokens"` // of the prompt or window
+	Tokens  int      `json:"tokens"`           // of the prompt or window
+	Prompt  string   `json:"prompt,omitempty"` // SHA-256 of the prompt's tokens, with commas between them
 	Seconds float64  `json:"seconds"`
 	// LogLoss is the mean negative log-probability, in nats, of each Block tokens of a
 	// window; the first block has one less, the last may have fewer.
@@ -127,7 +129,7 @@ func (r *runner) questions(ctx context.Context, v Variant, m *opened) error {
 			continue
 		}
 		for _, length := range r.Lengths {
-			trials, err := r.trials(m.model, name, length)
+			trials, err := r.trials(r.prompter(m.model), name, length)
 			if err != nil {
 				return err
 			}
@@ -149,6 +151,14 @@ func (r *runner) questions(ctx context.Context, v Variant, m *opened) error {
 		}
 	}
 	return nil
+}
+
+// prompter makes the prompts of a model.
+func (p Plan) prompter(m *lm.Model) *prompter {
+	if p.Plain {
+		return &prompter{m.Tokenizer, nil}
+	}
+	return &prompter{m.Tokenizer, m.Chat}
 }
 
 // within plans trials so that their caches fit into the memory that may be taken.
@@ -200,7 +210,7 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 		}
 	}()
 	for i, t := range trials {
-		r.say(v, t.Task, t.Length)
+		r.say(v, t.Task.Name, t.Length)
 		start := time.Now()
 		if s := kept[plan[i].from]; s != nil {
 			err = m.text.Restore(s)
@@ -230,9 +240,10 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 			}
 		}
 		s := t.sample(v)
-		if s.Answer, s.Right, err = answer(ctx, m, t); err != nil {
+		if s.Answer, err = answer(ctx, m, t); err != nil {
 			return err
 		}
+		s.Score, s.Right = t.Task.Score(s.Answer, t.Sample)
 		s.Seconds = time.Since(start).Seconds()
 		r.pay(t.cost(plan[i]))
 		if err := r.Sample(s); err != nil {
@@ -242,35 +253,20 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 	return nil
 }
 
-// answer lets the model go on behind the prompt, greedily, until enough is found.
-func answer(ctx context.Context, m *opened, t Trial) (text string, right bool, err error) {
+// answer lets the model go on behind the prompt, greedily, until enough is found: nothing that comes later
+// changes the score.
+func answer(ctx context.Context, m *opened, t Trial) (text string, err error) {
 	options := lm.GenerateOptions{MaxTokens: t.Most, Sample: &sample.Options{}}
 	for token, err := range m.model.GenerateIn(ctx, m.text, lm.Input{Tokens: t.Tokens}, options) {
 		if err != nil {
-			return text, false, err
+			return text, err
 		}
 		text += token.Text
-		if t.found(text) {
-			return text, true, nil
+		if _, right := t.Task.Score(text, t.Sample); right {
+			break
 		}
 	}
-	return text, false, nil
-}
-
-// found reports whether a text holds as many answers as it takes.
-func (t Trial) found(text string) bool {
-	n := 0
-	for _, a := range t.Answers {
-		if strings.Contains(text, a) {
-			n++
-		}
-	}
-	return n >= t.Need
-}
-
-// sample is the trial's, without its outcome.
-func (t Trial) sample(v Variant) Sample {
-	return Sample{Variant: v.Name, Task: t.Task, Length: t.Length, Depth: t.Depth, Index: t.Index, Wanted: t.Answers, Tokens: len(t.Tokens)}
+	return text, nil
 }
 
 // cost is about what a trial takes, in tokens of a prompt. Those of an answer, which come one by

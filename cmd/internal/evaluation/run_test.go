@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/lm"
@@ -112,7 +113,7 @@ func TestRunRefuses(t *testing.T) {
 		"the text has 7 tokens":           func(p *evaluation.Plan) { p.Tasks, p.Text = []string{evaluation.Perplexity}, "A text." },
 		"100 tokens are too few":          func(p *evaluation.Plan) { p.Lengths = []int{100} },
 		"caches may take 0.0 MB":          func(p *evaluation.Plan) { p.Memory = 1000 },
-		"haystack: expected a text":       func(p *evaluation.Plan) { p.Forms = map[string]evaluation.Form{"passkey": {Needle: "{key}"}} },
+		"haystack: expected a text":       func(p *evaluation.Plan) { p.Forms = map[string]task.Form{"passkey": {Needle: "{key}"}} },
 	} {
 		p := plan()
 		change(&p)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 )
 
 // Cell is what the samples of one variant, task, length and depth show.
@@ -15,10 +17,14 @@ type Cell struct {
 	Depth   float64 `json:"depth"`
 	Right   int     `json:"right"`
 	Samples int     `json:"samples"`
-	Rate    float64 `json:"rate"`
-	Low     float64 `json:"low"` // of the interval of 95 % (Wilson)
+	Texts   int     `json:"texts"` // that the samples are about
+	Rate    float64 `json:"rate"`  // the share of samples that are right
+	Score   float64 `json:"score"` // the mean score; where a sample is right or wrong, the same
+	Low     float64 `json:"low"`   // of the interval of 95 % of the mean score (interval.go)
 	High    float64 `json:"high"`
 	Seconds float64 `json:"seconds"` // that its samples took
+
+	groups []group
 }
 
 // Reading is what the windows of a text show up to one length.
@@ -91,11 +97,10 @@ func Summarise(samples []Sample, lengths []int) Summary {
 		if x.Right {
 			c.Right++
 		}
+		c.add(x)
 	}
 	for i := range s.Cells {
-		c := &s.Cells[i]
-		c.Rate = float64(c.Right) / float64(c.Samples)
-		c.Low, c.High = wilson(c.Right, c.Samples)
+		s.Cells[i].finish()
 	}
 	for _, windows := range variants {
 		slices.SortStableFunc(windows, func(a, b Sample) int { return cmp.Compare(a.Index, b.Index) })
@@ -115,6 +120,29 @@ func Summarise(samples []Sample, lengths []int) Summary {
 		s.Curves = append(s.Curves, curve(variants[name]))
 	}
 	return s
+}
+
+// add takes a sample to those of its text.
+func (c *Cell) add(s Sample) {
+	asked := 1
+	if t, err := task.Of(s.Task); err == nil {
+		asked = t.Asked(s.Wanted)
+	}
+	i := slices.IndexFunc(c.groups, func(g group) bool { return s.Text > 0 && g.text == s.Text })
+	if i < 0 {
+		i, c.groups = len(c.groups), append(c.groups, group{text: s.Text})
+	}
+	if s.Right {
+		s.Score = 1 // which journals of older versions do not say
+	}
+	g := &c.groups[i]
+	g.score, g.samples, g.asked = g.score+s.Score, g.samples+1, g.asked+asked
+}
+
+// finish works out what follows from the samples.
+func (c *Cell) finish() {
+	c.Rate, c.Texts = float64(c.Right)/float64(c.Samples), len(c.groups)
+	c.Score, c.Low, c.High = interval(c.groups)
 }
 
 // lossBeside compares the means of the same windows; nil where they are not as many.
@@ -214,8 +242,10 @@ func OverDepths(cells []Cell) (list []Cell) {
 		}
 		o := &list[i]
 		o.Right, o.Samples, o.Seconds = o.Right+c.Right, o.Samples+c.Samples, o.Seconds+c.Seconds
-		o.Rate = float64(o.Right) / float64(o.Samples)
-		o.Low, o.High = wilson(o.Right, o.Samples)
+		o.groups = append(o.groups, c.groups...)
+	}
+	for i := range list {
+		list[i].finish()
 	}
 	return list
 }

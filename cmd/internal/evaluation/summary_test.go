@@ -10,7 +10,7 @@ import (
 // The intervals are those of statsmodels 0.14: proportion_confint(right, n, method="wilson").
 func TestWilson(t *testing.T) {
 	for _, c := range []struct {
-		right, n  int
+		right, n  float64
 		low, high float64
 	}{
 		{0, 20, 0, 0.1611251581},
@@ -19,9 +19,9 @@ func TestWilson(t *testing.T) {
 		{1, 3, 0.0614919447, 0.7923403992},
 		{0, 0, 0, 1},
 	} {
-		low, high := wilson(c.right, c.n)
+		low, high := wilson(c.right/max(c.n, 1), c.n)
 		if math.Abs(low-c.low) > 1e-9 || math.Abs(high-c.high) > 1e-9 {
-			t.Errorf("%d of %d: %.10f to %.10f, want %.10f to %.10f", c.right, c.n, low, high, c.low, c.high)
+			t.Errorf("%g of %g: %.10f to %.10f, want %.10f to %.10f", c.right, c.n, low, high, c.low, c.high)
 		}
 	}
 }

@@ -1,12 +1,9 @@
 package evaluation
 
 import (
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
@@ -53,15 +50,8 @@ func TestTrialsOfScript(t *testing.T) {
 		t.Fatalf("%d cells, want two tasks at five lengths", len(golden.Cells))
 	}
 	for _, c := range golden.Cells {
-		form, err := Plan{}.form(c.Task)
-		if err != nil {
-			t.Fatal(err)
-		}
-		of, err := taskOf(c.Task)
-		if err != nil {
-			t.Fatal(err)
-		}
-		trials, err := of.trials(&cell{prompter: &prompter{tokenizer: tk, chat: template}, form: form, length: c.Length, depths: golden.Depths, samples: golden.Samples, seed: golden.Seed})
+		p := Plan{Depths: golden.Depths, Samples: golden.Samples, Seed: golden.Seed}
+		trials, err := p.trials(&prompter{tk, template}, c.Task, c.Length)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,8 +60,7 @@ func TestTrialsOfScript(t *testing.T) {
 		}
 		for i, want := range c.Trials {
 			got := trials[i]
-			digest := fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Trim(strings.ReplaceAll(fmt.Sprint(got.Tokens), " ", ","), "[]"))))
-			if got.Depth != want.Depth || got.Index != want.Index || !slices.Equal(got.Answers, want.Answers) || len(got.Tokens) != want.Tokens || digest != want.SHA256 {
+			if got.Depth != want.Depth || got.Index != want.Index || !slices.Equal(got.Answers, want.Answers) || len(got.Tokens) != want.Tokens || digest(got.Tokens) != want.SHA256 {
 				t.Errorf("%s, %d tokens, depth %g, sample %d: %q in %d tokens, want %q in %d", c.Task, c.Length, want.Depth, want.Index, got.Answers, len(got.Tokens), want.Answers, want.Tokens)
 			}
 			if len(want.IDs) > 0 && !slices.Equal(got.Tokens, want.IDs) {

@@ -116,7 +116,7 @@ class Prompts:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
         file = folder / "chat_template.jinja"
         self.template = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(file.read_text()) if file.exists() else None
-        self.forms = {t: yaml.safe_load((here.parent / "forms" / f"{t}.yaml").read_text()) for t in TASKS}
+        self.forms = {t: yaml.safe_load((here.parent / "task/forms" / f"{t}.yaml").read_text()) for t in TASKS}
         self.units = {}  # sentences of the haystack, by task and length
 
     def ids(self, form: dict, puzzle: tuple, units: int, depth: float) -> list[int]:
