@@ -104,6 +104,7 @@ var promised = map[string][]string{
 	"model.onnx --kv fixed:capacity=8k,type=int8": {"kv fixed:capacity=8192,input=cache_length,type=int8"},
 	"model.onnx --mask anchor --documents input":  {"mask anchor", "documents input:document_ids"},
 	"audit FOLDER":                                nil,
+	"suggest FOLDER --context 16k":                nil,
 }
 
 // TestRecommended holds that the commands on first screens do what stands beside them: they

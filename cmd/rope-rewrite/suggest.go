@@ -15,6 +15,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/recommend"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
@@ -153,9 +154,12 @@ func (s *suggestCommand) prepare() (err error) {
 	if _, err := os.Stat(s.model); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no model %s: give an .onnx file or a folder with one", s.model)
 	}
-	s.plan = evaluation.Plan{Tasks: []string{s.task}, Lengths: []int{int(s.context)}, Samples: s.samples / suggestDepths, Windows: 8, Seed: s.seed, Plain: s.plain, Forms: map[string]evaluation.Form{}}
+	s.plan = evaluation.Plan{Tasks: []string{s.task}, Lengths: []int{int(s.context)}, Samples: s.samples, Windows: 8, Seed: s.seed, Plain: s.plain}
 	for i := range suggestDepths {
 		s.plan.Depths = append(s.plan.Depths, (float64(i)+0.5)/suggestDepths)
+	}
+	if t, err := task.Of(s.task); err == nil && t.Ruler { // it draws the places itself
+		s.plan.Depths = []float64{0}
 	}
 	if s.text != "" {
 		if s.plan.Text, err = cli.ReadText("--text", s.text); err != nil {
@@ -236,7 +240,7 @@ func (s *suggestCommand) ask(ctx context.Context, ask recommend.Ask) error {
 	}
 	plan := s.plan
 	plan.Tasks, plan.Lengths = ask.Tasks, ask.Lengths
-	plan.Samples = max(ask.Samples/suggestDepths, 1)
+	plan.Samples = max(ask.Samples/len(plan.Depths), 1)
 	return evaluation.Run(ctx, plan, []evaluation.Variant{v}, evaluation.Options{
 		Model: lm.Options{Threads: s.threads, OpsLibrary: s.Library, Require: true},
 		Done:  s.done, Progress: s.progress.Say,
