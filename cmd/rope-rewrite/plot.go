@@ -34,12 +34,15 @@ type plotting struct {
 	theta     float64
 	rotaryDim int
 	trained   cli.TokenCount
+	training  string
 	length    cli.TokenCount
 	documents string
 	layer     int
 	head      int
 	heads     int
 	text      string
+
+	reaches []diagram.Reach // what the picture says in numbers
 }
 
 // figured is a picture that can be written.
@@ -58,7 +61,8 @@ func newPlot(c *cli.Common) *cobra.Command {
 semicolons), of a model, or of a model with a --method. The kinds of picture:
 
   frequencies  tokens per turn of each channel pair, before and after
-  positions    the distance that RoPE uses for each key
+  positions    the distance that RoPE uses for each key; with --trained how often
+               each distance occurs, beside how often it did in training
   mask         which keys a query attends to, e.g. with --documents 64,64,128
   decay        the upper bound of the score by distance, before and after; or how
                an encoding weakens: rope, none, rotation-2d, randomized,
@@ -96,6 +100,7 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
 	f.Float64Var(&p.theta, "theta", 10000, "for a picture of a method: `BASE` of the frequencies")
 	f.IntVar(&p.rotaryDim, "rotary-dim", 64, "for a picture of a method: number of rotated `CHANNELS`")
 	f.Var(&p.trained, "trained-length", "trained length of the model, in `TOKENS`")
+	f.StringVar(&p.training, "trained", "", "for positions: draw how often each distance occurs, and how often it did in the training texts of `FILE`, which has the number of tokens of one document in each line; mix stands for one of the trained length, two of half of it, four of a quarter, down to 64 tokens")
 	f.Var(&p.length, "length", "number of `TOKENS` to draw; 0 means 2 times the trained length, 1.5 times for positions and decay, 64 for a mask, 256 for a bias, 512 for attention")
 	f.StringVar(&p.documents, "documents", "", "for masks over documents: `TOKENS` of each document, separated by commas; an anchor of one token comes first")
 	f.IntVar(&p.layer, "layer", 0, "`LAYER` to draw")
@@ -117,6 +122,8 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 		return cli.Usage("--theta %g: expected a number above 1", p.theta)
 	case p.trained < 1 || p.length < 0:
 		return cli.Usage("--trained-length must be above 0, and --length at least 0")
+	case p.training != "" && kind != "positions":
+		return cli.Usage("--trained is for pictures of positions; leave --trained out")
 	}
 	format, err := figure.Format(p.output)
 	if err != nil {
@@ -147,7 +154,7 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 	if err := os.WriteFile(p.output, b.Bytes(), 0o666); err != nil {
 		return err
 	}
-	return p.Show(cmd, map[string]string{"output": p.output}, func(w *cli.Writer) { w.Line("Wrote %s.", p.output) })
+	return p.show(cmd)
 }
 
 // bias draws what an encoding adds to scores.
@@ -210,6 +217,9 @@ func (p *plotting) method(ctx context.Context, kind, of string) (figured, error)
 	case "decay":
 		return diagram.Decay(list, length)
 	case "positions":
+		if p.training != "" {
+			return p.distances(list, length)
+		}
 		return diagram.Positions(after, length)
 	}
 	ids, err := p.ids(after)
