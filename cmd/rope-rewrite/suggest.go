@@ -79,7 +79,7 @@ This takes minutes to hours: with -o each answer is saved as it comes, and
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.Var(&s.context, "context", "length in `TOKENS` that the model is wanted for")
-	f.StringVar(&s.task, "task", "passkey", "`TASK` that is asked, one of those of eval with answers")
+	f.StringVar(&s.task, "task", "facts", "`TASK` that is asked, one of those of eval with answers")
 	f.IntVar(&s.samples, "samples", 20, "`NUMBER` of questions for each method and length that decide")
 	f.StringArrayVar(&s.methods, "method", nil, "measure this `METHOD`, as \"AXIS SPEC\", several separated by semicolons, in place of those that suggest chooses. Repeatable.")
 	f.StringVar(&s.text, "text", "", "also compare how well the text in `FILE` is predicted")

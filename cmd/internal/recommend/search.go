@@ -31,10 +31,11 @@ type Ask struct {
 }
 
 const (
-	short      = 2048 // tokens of the texts that show whether a model understands the questions
-	understood = 0.8  // share of them that it must solve
-	kept       = 0.8  // of that share, which the lower end of an interval must reach at a length
-	finalists  = 2    // methods that are measured with all samples
+	short      = 2048    // tokens of the texts that show whether a model understands the questions
+	understood = 0.8     // share of them that it must solve
+	kept       = 2.0 / 3 // of that share, which the lower end of an interval must reach at a length
+	finalists  = 2       // methods that are measured with all samples
+	fewest     = 5       // samples of a method: those of one text
 )
 
 // running is a search that runs.
@@ -123,7 +124,7 @@ func (r *running) best(ctx context.Context, length int) (string, error) {
 		}
 		list = Candidates(known, r.Context)
 	}
-	for samples := max(r.Samples/4, 1); ; samples = min(2*samples, r.Samples) {
+	for samples := min(max(r.Samples/4, fewest), r.Samples); ; samples = min(2*samples, r.Samples) {
 		var still []string
 		for _, method := range list {
 			_, err := r.share(ctx, method, length, samples)
