@@ -19,15 +19,16 @@ func coded(c *Cell) ([]Sample, error) {
 	if c.Form.Alpha <= 1 {
 		return nil, errors.New("fwe: alpha: expected a number above 1")
 	}
-	size := (c.Length - c.Form.Tokens) / 50 // words of the vocabulary, as in RULER
-	wanted := c.Form.Needles
-	size = max(size, wanted+2)
+	wanted, size := c.Form.Needles, c.vocabulary()
 	least := 1
 	for counts := codedCounts(least, size, c.Form.Alpha); counts[wanted] <= counts[wanted+1]; least++ {
 		counts = codedCounts(least, size, c.Form.Alpha) // the last word that is asked for comes more often than the next
 	}
 	return c.books(least, func(rng *rand.Rand, n int) book { return drawCoded(rng, n, size, c.Form).book(c.Form) })
 }
+
+// vocabulary is how many coded words there are, as in RULER: one for 50 tokens of the text.
+func (c *Cell) vocabulary() int { return max((c.Length-c.Form.Tokens)/50, c.Form.Needles+2) }
 
 // codedDrawn is what chance decides in a coded text.
 type codedDrawn struct {

@@ -15,21 +15,30 @@ const shortList = 4096
 // common makes the samples of common words: a numbered list, some words of which come often, the others
 // seldom. Every text has one question, so that samples share nothing.
 func common(c *Cell) ([]Sample, error) {
-	often, seldom := max(c.Form.Often, 1), max(c.Form.Seldom, 1)
-	example := repeats{40, 10, 3}
-	if c.Length < shortList {
-		often, seldom, example = max(often/5, 2), max(seldom/3, 1), repeats{20, 3, 1}
-	}
-	example.words = max(example.words, 2*c.Form.Needles)
+	list, example := c.repeats()
 	return c.books(c.Form.Needles+1, func(rng *rand.Rand, n int) book {
-		b := drawList(rng, repeats{n, often, seldom}, c.Form.Needles).book(c.Form)
+		b := drawList(rng, repeats{n, list.often, list.seldom}, c.Form.Needles).book(c.Form)
 		if c.Form.Example {
-			other := drawList(rng, example, c.Form.Needles).book(c.Form)
-			other.asked[0].answers = c.Form.numbered(other.asked[0].answers)
-			b.example = c.Form.example(other) + "\n"
+			b.example = c.Form.listExample(drawList(rng, example, c.Form.Needles))
 		}
 		return b
 	})
+}
+
+// repeats are those of a list, whose number of words is open, and of the example before it.
+func (c *Cell) repeats() (list, example repeats) {
+	list, example = repeats{0, max(c.Form.Often, 2), max(c.Form.Seldom, 1)}, repeats{40, 10, 3}
+	if c.Length < shortList {
+		list.often, list.seldom, example = max(list.often/5, 2), max(list.seldom/3, 1), repeats{20, 3, 1}
+	}
+	return list, example
+}
+
+// listExample is a list with the question and its answer.
+func (f Form) listExample(d listDrawn) string {
+	b := d.book(f)
+	b.asked[0].answers = f.numbered(d.Common)
+	return f.example(b) + "\n"
 }
 
 // listDrawn is what chance decides in a list of words.
