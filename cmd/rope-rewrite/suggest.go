@@ -79,7 +79,7 @@ This takes minutes to hours: with -o each answer is saved as it comes, and
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.Var(&s.context, "context", "length in `TOKENS` that the model is wanted for")
-	f.StringVar(&s.task, "task", "facts", "`TASK` that is asked, one of those of eval with answers")
+	f.StringVar(&s.task, "task", "passkey", "`TASK` that is asked, one of those of eval with answers")
 	f.IntVar(&s.samples, "samples", 20, "`NUMBER` of questions for each method and length that decide")
 	f.StringArrayVar(&s.methods, "method", nil, "measure this `METHOD`, as \"AXIS SPEC\", several separated by semicolons, in place of those that suggest chooses. Repeatable.")
 	f.StringVar(&s.text, "text", "", "also compare how well the text in `FILE` is predicted")
@@ -280,7 +280,7 @@ func suggestText(w *cli.Writer, r *suggestResult) {
 		if !measured {
 			return "was not measured"
 		}
-		return fmt.Sprintf("%.0f%% (%.0f-%.0f%%)", 100*c.Rate, 100*c.Low, 100*c.High)
+		return fmt.Sprintf("%.0f%% (%.0f-%.0f%%)", 100*c.Score, 100*c.Low, 100*c.High)
 	}
 	trained := "Its configuration does not say for how many tokens the model was trained."
 	if r.Trained > 0 {
@@ -340,7 +340,7 @@ func suggestShares(r *suggestResult, name string) string {
 		if i > 0 {
 			text += ";"
 		}
-		text += fmt.Sprintf(" at %s %.0f%% of %d (%.0f-%.0f%%)", evaluation.Tokens(c.Length), 100*c.Rate, c.Samples, 100*c.Low, 100*c.High)
+		text += fmt.Sprintf(" at %s %.0f%% of %d (%.0f-%.0f%%)", evaluation.Tokens(c.Length), 100*c.Score, c.Samples, 100*c.Low, 100*c.High)
 	}
 	return text
 }

@@ -31,11 +31,12 @@ type Ask struct {
 }
 
 const (
-	short      = 2048    // tokens of the texts that show whether a model understands the questions
+	shortest   = 2048    // tokens of the texts that show whether a model understands the questions
 	understood = 0.8     // share of them that it must solve
 	kept       = 2.0 / 3 // of that share, which the lower end of an interval must reach at a length
 	finalists  = 2       // methods that are measured with all samples
-	fewest     = 5       // samples of a method: those of one text
+	fewest     = 5       // samples of a method
+	enough     = 3       // methods that do as well as the unchanged model with short texts, after which no other is tried
 )
 
 // running is a search that runs.
@@ -61,11 +62,11 @@ func (r *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if base.Rate < understood {
+	if base.Score < understood {
 		r.result.Verdict = NotUnderstood
 		return nil
 	}
-	holds := func(c evaluation.Cell) bool { return c.Low >= kept*base.Rate }
+	holds := func(c evaluation.Cell) bool { return c.Low >= kept*base.Score }
 	if holds(base) {
 		r.result.Effective = int64(lengths[0])
 	}
@@ -88,7 +89,7 @@ func (r *running) run(ctx context.Context) error {
 		r.result.Verdict = NothingNeeded
 		return nil
 	}
-	best, err := r.best(ctx, end)
+	best, err := r.best(ctx, end, base.Score)
 	if err != nil {
 		return err
 	}
@@ -103,10 +104,10 @@ func (r *running) run(ctx context.Context) error {
 // lengths are those at which the unchanged model is measured, the shortest first: from short texts on by
 // doubling, the trained length, and the context.
 func (r *running) lengths() (list []int) {
-	for n := int64(min(short, r.Context)); n < r.Context; n *= 2 {
+	for n := int64(min(shortest, r.Context)); n < r.Context; n *= 2 {
 		list = append(list, int(n))
 	}
-	if r.Trained > int64(short) && r.Trained < r.Context {
+	if r.Trained > shortest && r.Trained < r.Context {
 		list = append(list, int(r.Trained))
 	}
 	list = append(list, int(r.Context))
@@ -114,8 +115,9 @@ func (r *running) lengths() (list []int) {
 	return slices.Compact(list)
 }
 
-// best returns the candidate that is best at a length; "" if there is none.
-func (r *running) best(ctx context.Context, length int) (string, error) {
+// best returns the candidate that is best at a length; "" if there is none. short is what the unchanged model
+// scores with short texts.
+func (r *running) best(ctx context.Context, length int, short float64) (string, error) {
 	list := r.Candidates
 	if list == nil {
 		known := r.Trained
@@ -126,8 +128,13 @@ func (r *running) best(ctx context.Context, length int) (string, error) {
 	}
 	for samples := min(max(r.Samples/4, fewest), r.Samples); ; samples = min(2*samples, r.Samples) {
 		var still []string
+		good := 0
 		for _, method := range list {
-			_, err := r.share(ctx, method, length, samples)
+			if r.Candidates == nil && good == enough {
+				r.result.Left = append(r.result.Left, Left{method, fmt.Sprintf("%d methods that cost less do as well as the unchanged model with short texts", good)})
+				continue
+			}
+			c, err := r.share(ctx, method, length, samples)
 			if err != nil && ctx.Err() != nil {
 				return "", err
 			}
@@ -135,9 +142,11 @@ func (r *running) best(ctx context.Context, length int) (string, error) {
 				r.result.Left = append(r.result.Left, Left{method, err.Error()})
 				continue
 			}
-			still = append(still, method)
+			if still = append(still, method); c.Score >= short {
+				good++
+			}
 		}
-		slices.SortStableFunc(still, func(a, b string) int { return cmp.Compare(r.cell(b, length).Rate, r.cell(a, length).Rate) })
+		slices.SortStableFunc(still, func(a, b string) int { return cmp.Compare(r.cell(b, length).Score, r.cell(a, length).Score) })
 		if len(still) > finalists {
 			still = still[:max(len(still)/2, finalists)]
 		}

@@ -132,6 +132,29 @@ func TestFewQuestions(t *testing.T) {
 	}
 }
 
+// Methods that cost more are not tried once three are good, but for those that a user names.
+func TestEnough(t *testing.T) {
+	for _, named := range []bool{false, true} {
+		model := &solver{func(method string, length int) float64 {
+			if length <= 8192 || method != recommend.Unchanged {
+				return 1
+			}
+			return 0
+		}, "", map[string]int{}}
+		s := recommend.Search{Task: "kv", Trained: 8192, Context: 16384, Samples: 20, Measure: model.measure}
+		if named {
+			s.Candidates = recommend.Candidates(8192, 16384)
+		}
+		r, err := s.Run(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := recommend.Candidates(8192, 16384); r.Best != all[0] || (len(r.Left) == len(all)-3) == named {
+			t.Errorf("%q is best, %v were left out", r.Best, r.Left)
+		}
+	}
+}
+
 // What was measured before an error stands.
 func TestSearchFails(t *testing.T) {
 	broken := errors.New("no memory left")

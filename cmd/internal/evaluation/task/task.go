@@ -47,7 +47,6 @@ func Tasks() []Task {
 		{"needles", "find two of four numbers", false, sentencesText, enough, needles},
 		{"kv", "find a value by its key", false, ownText, enough, pairs},
 		{"variables", "follow assignments and name all variables with one value", false, sentencesText, enough, variables},
-		{"facts", "find one of five facts in prose", true, essayText, all, kinds},
 		{"niah_single_1", "find a number in noise", true, formText, all, niah{line, words, numbers}.make},
 		{"niah_single_2", "find a number in prose", true, essayText, all, niah{prose, words, numbers}.make},
 		{"niah_single_3", "find a UUID in prose", true, essayText, all, niah{prose, words, uuids}.make},
