@@ -91,6 +91,7 @@ func (h halfType) plain(t tester, p ref.Problem, fast bool) ref.Result {
 		alone.Attention.Heads, alone.Attention.KVHeads = heads, heads
 		alone.Past, alone.PastKey, alone.PastValue = 0, nil, nil
 		alone.KeyMask, alone.Attention.Mask.Padding = nil, false
+		alone.Documents, alone.Attention.Mask.Documents = nil, rope.NoDocuments
 		alone.Query, alone.Key = values, values
 		alone.Value, alone.ValueSize = make([]float64, p.Batch*heads*p.Length), 1
 		if p.Positions == nil {
@@ -124,22 +125,28 @@ func TestHalfPrecisionAgainstReference(t *testing.T) {
 	const last = 131071
 	llama := attention(4, 2, 64)
 	for name, p := range testsample.OfMap(t, map[string]ref.Problem{
-		"one token":         problem(llama, 1, 1, 0),
-		"prefill MHA":       problem(attention(4, 4, 64), 1, 37, 0),
-		"prefill GQA":       problem(attention(9, 3, 64), 3, 131, 0),
-		"decode":            problem(attention(9, 3, 64), 3, 1, 301),
-		"long decode":       problem(attention(4, 1, 64), 1, 1, 4097),
-		"chunk":             problem(llama, 3, 29, 101),
-		"no rotation":       problem(with(llama, func(a *rope.Attention) { a.Encoding.Frequencies = nil }), 1, 17, 5),
-		"both ways":         problem(with(llama, func(a *rope.Attention) { a.Mask.Causal = false }), 3, 45, 0),
-		"scale and gain":    problem(with(llama, func(a *rope.Attention) { a.Scale, a.Encoding.Gain = 0.07, 1.25 }), 1, 33, 12),
-		"negative scale":    problem(with(llama, func(a *rope.Attention) { a.Scale = -0.07 }), 1, 33, 12),
-		"interleaved":       problem(with(llama, func(a *rope.Attention) { a.Encoding.Layout = rope.Interleaved }), 3, 33, 12),
-		"far":               from(problem(llama, 3, 65, 0), last-64, 40000, 0),
-		"far decode":        from(problem(llama, 1, 1, 33), last),
-		"left padding":      leftPadded(problem(llama, 3, 40, 0), 0, 13, 39),
-		"holes":             holes(problem(llama, 3, 50, 31), 5),
-		"window":            problem(with(llama, func(a *rope.Attention) { a.Mask.Window = 7 }), 3, 50, 20),
+		"one token":      problem(llama, 1, 1, 0),
+		"prefill MHA":    problem(attention(4, 4, 64), 1, 37, 0),
+		"prefill GQA":    problem(attention(9, 3, 64), 3, 131, 0),
+		"decode":         problem(attention(9, 3, 64), 3, 1, 301),
+		"long decode":    problem(attention(4, 1, 64), 1, 1, 4097),
+		"chunk":          problem(llama, 3, 29, 101),
+		"no rotation":    problem(with(llama, func(a *rope.Attention) { a.Encoding.Frequencies = nil }), 1, 17, 5),
+		"both ways":      problem(with(llama, func(a *rope.Attention) { a.Mask.Causal = false }), 3, 45, 0),
+		"scale and gain": problem(with(llama, func(a *rope.Attention) { a.Scale, a.Encoding.Gain = 0.07, 1.25 }), 1, 33, 12),
+		"negative scale": problem(with(llama, func(a *rope.Attention) { a.Scale = -0.07 }), 1, 33, 12),
+		"interleaved":    problem(with(llama, func(a *rope.Attention) { a.Encoding.Layout = rope.Interleaved }), 3, 33, 12),
+		"far":            from(problem(llama, 3, 65, 0), last-64, 40000, 0),
+		"far decode":     from(problem(llama, 1, 1, 33), last),
+		"left padding":   leftPadded(problem(llama, 3, 40, 0), 0, 13, 39),
+		"holes":          holes(problem(llama, 3, 50, 31), 5),
+		"window":         problem(with(llama, func(a *rope.Attention) { a.Mask.Window = 7 }), 3, 50, 20),
+		"anchor and window": packed(leftPadded(problem(with(llama, func(a *rope.Attention) {
+			a.Mask.Window, a.Mask.FirstKeys, a.Mask.Documents = 12, 1, rope.AnchorDocument
+		}), 3, 50, 20), 0, 13, 60), 0, 1, 30),
+		"gain and temperature": problem(with(llama, func(a *rope.Attention) {
+			a.Encoding.Gain, a.Temperature = 1.25, rope.Temperature{Slope: 0.25}
+		}), 3, 33, 30),
 		"heads of 10":       problem(attention(4, 2, 10), 3, 35, 6),
 		"heads of 10, once": problem(attention(4, 2, 10), 3, 1, 35),
 		"heads of 128":      problem(attention(4, 2, 128), 1, 35, 6),

@@ -97,6 +97,10 @@ func (d *Report) methods(m *onnx.Model) (out []entry) {
 		if len(settings) > 0 {
 			text += " (" + strings.Join(settings, ", ") + ")"
 		}
+		if at := slices.IndexFunc(out, func(o entry) bool { return o.name == name }); at >= 0 {
+			out[at].text += "; " + text // of one axis, in the order in which they are applied
+			continue
+		}
 		out = append(out, entry{name, text})
 	}
 	out = append(out, entry{"target", record.Target})

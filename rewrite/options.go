@@ -15,7 +15,7 @@ import (
 // Options says how a model is evaluated and what its attention layers become. The zero value fuses attention
 // and leaves the model's output unchanged.
 type Options struct {
-	Edits          []rope.Spec    // methods for the whole model, at most one per axis. A scaling skips sliding-window layers whose frequencies differ from those of full-attention layers
+	Edits          []rope.Spec    // methods for the whole model: of an axis one, or several that set different parts of it (rope.Part). A scaling skips sliding-window layers whose frequencies differ from those of full-attention layers
 	LayerEdits     []LayerEdit    // methods of single layers, or with AllLayers of all
 	Layers         func(int) bool // which layers are rewritten, by their order in the graph; nil is all
 	Context        rope.Context   // what methods need to know of the model

@@ -125,7 +125,7 @@ func (r *request) check() (err error) {
 	if err := r.aim(); err != nil {
 		return err
 	}
-	if err := plan.OneOfEachAxis(r.opts.Edits); err != nil {
+	if err := plan.Combine(r.opts.Edits); err != nil {
 		return err
 	}
 	r.methods = r.opts.methods()

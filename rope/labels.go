@@ -3,8 +3,8 @@ package rope
 import "strings"
 
 // Labels says in a few words what to expect of a method: whether models need to
-// be fine-tuned for it, whether it matters how a text is cut into calls, and
-// what it does to the cache.
+// be fine-tuned for it, whether it matters how a text is cut into calls, what it
+// does to the cache, and which part of its axis it sets.
 func (m Method) Labels() []string {
 	labels := []string{"works without fine-tuning"}
 	if m.FineTuned {
@@ -20,6 +20,9 @@ func (m Method) Labels() []string {
 	}
 	if m.RawCache {
 		labels = append(labels, "keys are cached un-rotated, so the cache cannot be exchanged with the original model")
+	}
+	if m.Part != WholeAxis {
+		labels = append(labels, "sets "+m.Part.String())
 	}
 	return labels
 }

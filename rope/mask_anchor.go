@@ -4,6 +4,7 @@ import "errors"
 
 var anchor = Method{
 	Axis: MaskAxis,
+	Part: DocumentPart,
 	Name: "anchor",
 	Doc: "Packs documents that share an anchor into one row: a token sees the keys of its own document and the keys with id 0. In models trained with an anchor, that is the row's first token (<bos>)." +
 		" Positions continue through the whole row." + readers,

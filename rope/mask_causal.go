@@ -2,6 +2,7 @@ package rope
 
 var causal = Method{
 	Axis:      MaskAxis,
+	Part:      DirectionPart,
 	Name:      "causal",
 	Doc:       "Hides the keys that come after the query: a bidirectional model then reads only from left to right.",
 	Formula:   "key j is visible to query i if j ≤ i, and if the graph shows it",

@@ -6,6 +6,7 @@ import "fmt"
 // where models learnt to put it.
 var firstKeys = Method{
 	Axis: MaskAxis,
+	Part: WindowPart,
 	Name: "first-keys",
 	Doc: "A sliding window, with the first keys always visible. A model that loses its first keys fails beyond the window; with them, it can read on. " +
 		"Each row has its own first keys: padding, which the graph's mask hides, is not counted.",

@@ -7,6 +7,7 @@ import (
 
 var slidingWindow = Method{
 	Axis:      MaskAxis,
+	Part:      WindowPart,
 	Name:      "sliding-window",
 	Doc:       "Shows a query only the nearest keys, in a bidirectional model on both sides. A layer with a narrower window of its own is unchanged.",
 	Formula:   "distance d is visible if |d| < window (the key itself counts, as in Hugging Face's sliding_window), and if the graph shows it",

@@ -11,7 +11,7 @@ import (
 )
 
 // Axis is one of the independent directions in which an attention is edited.
-// An edit names at most one method per axis.
+// An edit names at most one method per axis and [Part].
 type Axis uint8
 
 const (
@@ -41,6 +41,7 @@ func (x Axis) String() string {
 // each, and listed in its table.
 type Method struct {
 	Axis      Axis
+	Part      Part // what of the axis it sets
 	Name      string
 	Doc       string  // what it does, in a sentence or two
 	Formula   string  // what it computes

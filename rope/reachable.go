@@ -12,9 +12,10 @@ import (
 // factor is unknown.
 func Reachable(specs []Spec, c Context) int64 {
 	tokens := float64(c.Original)
+	scaled := slices.ContainsFunc(specs, func(s Spec) bool { return s.part() == FrequencyPart })
 	for _, s := range specs {
 		m, err := Lookup(s.Axis, s.Name)
-		if err != nil || m.Axis != ScalingAxis || m.Neutral {
+		if err != nil || m.Axis != ScalingAxis || m.Neutral || scaled && m.Part == TemperaturePart {
 			continue
 		}
 		i := slices.IndexFunc(m.Params, func(p Param) bool { return p.Stretches })

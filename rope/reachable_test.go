@@ -41,12 +41,21 @@ func TestReachable(t *testing.T) {
 		{"yarn:factor=4,original_max_position_embeddings=16", rope.Context{Original: 2048}, 64},
 		{"ntk:alpha=2", rope.Context{Original: 2048}, 4096},
 		{"proportional:partial_rotary_factor=0.5", rope.Context{Original: 2048}, 2048},
+		{"log-n", rope.Context{Original: 2048}, 0},
 		{"theta:rope_theta=500000", rope.Context{Original: 2048, Length: 4096}, 0},
 		{"linear:factor=1e300", rope.Context{Original: 2048}, 1 << 53},
 	} {
 		if got := rope.Reachable(specs(t, c.scaling, "string:shift=9,window=1"), c.c); got != c.want {
 			t.Errorf("%q, %+v: %d, want %d", c.scaling, c.c, got, c.want)
 		}
+	}
+}
+
+// A temperature beside a scaling of frequencies changes nothing of how far that reaches.
+func TestReachableBeside(t *testing.T) {
+	list := append(specs(t, "yarn:factor=4", ""), specs(t, "log-n", "")...)
+	if got := rope.Reachable(list, rope.Context{Original: 2048}); got != 8192 {
+		t.Errorf("%d, want 8192", got)
 	}
 }
 

@@ -6,6 +6,7 @@ import "math"
 // base than fast ones.
 var betaAry = Method{
 	Axis:    ScalingAxis,
+	Part:    FrequencyPart,
 	Name:    "beta-ary",
 	Doc:     "Divides frequencies by a share of the factor that grows from pair to pair; the slowest pair gets all of it.",
 	Formula: "θ'_i = θ_i·exp(−a·(i + 1)^b), a = ln factor / (n/2)^b",

@@ -9,6 +9,7 @@ import (
 // dynamic is NTK scaling by as much as the context needs.
 var dynamic = Method{
 	Axis:     ScalingAxis,
+	Part:     FrequencyPart,
 	Name:     "dynamic",
 	Doc:      "NTK-aware scaling that depends on the length. The length is the context (--context), fixed for all calls, so the result does not depend on how a text is cut into calls; with length=run it is the length of each call.",
 	Formula:  "θ'_i = (θ·α^(n/(n − 2)))^(−2i/n) with α = factor·max(context, L0)/L0 − (factor − 1)",
@@ -53,6 +54,7 @@ var dynamic = Method{
 
 var dynamicLinear = Method{
 	Axis:     ScalingAxis,
+	Part:     FrequencyPart,
 	Name:     "dynamic-linear",
 	Doc:      "Position interpolation that depends on the length. The length is the context (--context), fixed for all calls, or with length=run the length of each call.",
 	Formula:  "θ'_i = θ_i·L0/max(context, L0)",

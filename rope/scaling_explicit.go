@@ -5,6 +5,7 @@ import "fmt"
 // explicit takes the frequencies as they are given.
 var explicit = Method{
 	Axis:    ScalingAxis,
+	Part:    FrequencyPart,
 	Name:    "frequencies",
 	Doc:     "Any list of frequencies, for methods that are not listed here.",
 	Formula: "θ'_i = inv_freq_i; gain = attention_factor",

@@ -3,6 +3,7 @@ package rope
 // linear is position interpolation. It divides whatever frequencies there are.
 var linear = Method{
 	Axis:      ScalingAxis,
+	Part:      FrequencyPart,
 	Name:      "linear",
 	Doc:       "Position interpolation: divides every frequency, so positions of the longer context fall between trained positions. Where heads have slopes by distance (ALiBi), it divides these.",
 	Formula:   "θ'_i = θ_i / factor; m'_h = m_h / factor",

@@ -11,6 +11,7 @@ import (
 // low_freq_factor loses digits.
 var llama3 = Method{
 	Axis:   ScalingAxis,
+	Part:   FrequencyPart,
 	Name:   "llama3",
 	Doc:    "Keeps frequencies whose wavelength is short beside the trained context, interpolates those whose wavelength is long, and blends between them.",
 	Source: "Llama 3.1 (Meta, 2024), as transformers computes it",

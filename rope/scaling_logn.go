@@ -6,6 +6,7 @@ import "math"
 // when there are more keys.
 var logN = Method{
 	Axis:    ScalingAxis,
+	Part:    TemperaturePart,
 	Name:    "log-n",
 	Doc:     "Multiplies the scores of queries beyond the trained context, so the entropy of their attention does not grow with the number of keys. Frequencies are unchanged.",
 	Formula: "score·t(p), t(p) = max(1, ln(p + 1)/ln L0) for the query's position p",

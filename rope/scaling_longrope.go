@@ -11,6 +11,7 @@ import (
 // another, as the context asks for.
 var longRoPE = Method{
 	Axis: ScalingAxis,
+	Part: FrequencyPart,
 	Name: "longrope",
 	Doc:  "LongRoPE: every pair has a factor of its own, from short_factor within the trained context and from long_factor beyond it. The context (--context) decides which, fixed for all calls, so the result does not depend on how a text is cut into calls; with length=run each call decides.",
 	Formula: "θ'_i = θ_i/long_factor_i if context > L0, else θ_i/short_factor_i; " +

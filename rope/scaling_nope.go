@@ -3,6 +3,7 @@ package rope
 // nope turns nothing by position; a gain on the rotated channels stays.
 var nope = Method{
 	Axis:      ScalingAxis,
+	Part:      FrequencyPart,
 	Name:      "nope",
 	Doc:       "No position encoding: queries and keys are not rotated, so only the mask depends on the order.",
 	Formula:   "θ'_i = 0",

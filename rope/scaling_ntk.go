@@ -10,6 +10,7 @@ import (
 // which is the same and needs no base.
 var ntk = Method{
 	Axis:    ScalingAxis,
+	Part:    FrequencyPart,
 	Name:    "ntk",
 	Doc:     "NTK-aware scaling: raises the base, so that slow pairs are interpolated by alpha, fast ones unchanged, and those between changed in proportion.",
 	Formula: "θ'_i = (θ·alpha^(n/(n − 2)))^(−2i/n)",

@@ -3,6 +3,7 @@ package rope
 // ntkByParts is YaRN's blend of frequencies without its gain.
 var ntkByParts = Method{
 	Axis:    ScalingAxis,
+	Part:    FrequencyPart,
 	Name:    "ntk-by-parts",
 	Doc:     "YaRN without its gain: keeps frequencies that turn often within the trained context, and interpolates those that turn less than once.",
 	Formula: "θ'_i as in yarn; gain unchanged",

@@ -10,6 +10,7 @@ import (
 // untouched where they turn more than sixteen times.
 var partialNTK = Method{
 	Axis:   ScalingAxis,
+	Part:   FrequencyPart,
 	Name:   "partial-ntk",
 	Doc:    "Blends linear interpolation, NTK-aware scaling and the original frequencies by how often a pair turns within the trained context.",
 	Source: "bloc97's NTK-by-parts code of 2023, as surveyed in Zhao et al., arXiv:2312.17044",

@@ -9,6 +9,7 @@ import (
 // the frequencies that a rotation of the whole head has.
 var proportional = Method{
 	Axis:      ScalingAxis,
+	Part:      FrequencyPart,
 	Name:      "proportional",
 	Doc:       "Rotates only the fastest pairs of a head. Unlike in a partial rotation, exponents and pairing are those of the whole head.",
 	Formula:   "θ'_i = θ_i/factor for i < ⌊partial_rotary_factor·n/2⌋, else 0, for a rotation of the whole head (n = head size)",

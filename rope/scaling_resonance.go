@@ -7,6 +7,7 @@ import "math"
 // a pair that has rotated fully within the trained one.
 var resonance = Method{
 	Axis:    ScalingAxis,
+	Part:    FrequencyPart,
 	Name:    "resonance",
 	Doc:     "Rounds every wavelength to a whole number of positions, so fast pairs rotate only by trained angles.",
 	Formula: "θ'_i = 2π / round(2π/θ_i)",

@@ -8,6 +8,7 @@ var errOneToken = errors.New("original_max_position_embeddings must be 2 or more
 // temperature is Llama 4's, in steps of floor_scale positions.
 var temperature = Method{
 	Axis:      ScalingAxis,
+	Part:      TemperaturePart,
 	Name:      "temperature",
 	Doc:       "Llama 4's attention temperature: multiplies the scores of later queries, in steps. Frequencies are unchanged. Llama 4 uses it in its layers without rotation.",
 	Formula:   "score·t(p), t(p) = 1 + attn_scale·ln(1 + ⌊(p + 1)/floor_scale⌋) for the query's position p",

@@ -5,6 +5,7 @@ import "errors"
 // theta replaces the base. Frequencies are rounded as transformers rounds them.
 var theta = Method{
 	Axis:      ScalingAxis,
+	Part:      FrequencyPart,
 	Name:      "theta",
 	Doc:       "Replaces the base. Values for continued training: 1,000,000 for 32K tokens, 5,000,000 for 64K, 10,000,000 for 128K, 50,000,000 for 256K.",
 	Formula:   "θ'_i = rope_theta^(−2i/n)",

@@ -11,6 +11,7 @@ import (
 // 1 − (1 − ρ) loses digits that a large factor would show.
 var yarn = Method{
 	Axis:   ScalingAxis,
+	Part:   FrequencyPart,
 	Name:   "yarn",
 	Doc:    "Keeps the frequencies that turn often within the trained context, interpolates those that turn less than once, blends between them, and multiplies the rotated channels by a gain.",
 	Source: "Peng et al., YaRN, arXiv:2309.00071, §3.2–3.4; the ramp and the keys are transformers'",

@@ -174,6 +174,7 @@ func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attent
 	}
 	a := r.Sites[at].Original
 	exact := a.Encoding.ExactAngles
+	var specs []rope.Spec
 	for _, e := range r.Edits {
 		exact = exact || e.What == "angles" && slices.Contains(e.Layers, layer)
 		axis, changes := axisOf(e)
@@ -198,6 +199,11 @@ func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attent
 			}
 			spec.Params[s.Name] = one.Params[s.Name]
 		}
+		specs = append(specs, spec)
+	}
+	slices.SortStableFunc(specs, rope.CompareOrder)
+	for _, spec := range specs {
+		var err error
 		if a, _, err = spec.Apply(a, rope.Context{Original: r.Configuration.Trained}); err != nil {
 			return now, err
 		}

@@ -304,6 +304,7 @@ func (p *plotting) attentions(ctx context.Context, kind, of string) ([]diagram.N
 			return nil, cli.Usage("%w", err)
 		}
 		after := diagram.Named{Name: evaluation.ShortName(method), Attention: before.Attention}
+		slices.SortStableFunc(opts.Edits, rope.CompareOrder)
 		known.Reachable = rope.Reachable(opts.Edits, known)
 		for _, spec := range opts.Edits {
 			var err error

@@ -94,6 +94,32 @@ func TestRelativeDocuments(t *testing.T) {
 	})
 }
 
+// Maps that go by the distance alone do in a packed document what they do in the document by
+// itself, without positions that restart.
+func TestPackedDocumentsUnderMaps(t *testing.T) {
+	const length = 30
+	a := rope.Attention{Heads: 2, KVHeads: 1, HeadSize: 8, Mask: rope.Mask{Causal: true}, Encoding: rope.Encoding{Frequencies: []float64{1, 0.5, 0.25, 0.125}, ExactAngles: true}}
+	for _, text := range []string{"string:shift=5,window=2", "rerope:window=4", "leaky-rerope:window=4,factor=4"} {
+		a := mustApply(t, rope.PositionsAxis, text, a, rope.Context{Length: length, Original: 12})
+		p := filled(a, length)
+		p.Attention = mustApply(t, rope.MaskAxis, "intra-document", a, rope.Context{})
+		for i := range length {
+			p.Documents = append(p.Documents, []int64{1, 2, 3}[i/11])
+		}
+		packed := mustRun(t, p)
+		for from := 0; from < length; from += 11 {
+			to := min(from+11, length)
+			one := filled(a, length)
+			one.Length = to - from
+			one.Query, one.Key, one.Value = places(p.Query, length, a.HeadSize, from, to), places(p.Key, length, a.HeadSize, from, to), places(p.Value, length, p.ValueSize, from, to)
+			want := mustRun(t, one)
+			if off := distance(places(packed.Output, length, p.ValueSize, from, to), want.Output); off > 1e-12 {
+				t.Errorf("%s: the document from %d on is off by %g", text, from, off)
+			}
+		}
+	}
+}
+
 // Documents packed into one row give what each gives by itself, positions
 // restarted or not, and a reader after them what it gives without a mask.
 func TestPackedDocuments(t *testing.T) {

@@ -87,12 +87,20 @@ def dca_temperature(p):
     return torch.full(p.shape, max(1.0, 0.1 * math.log(CONTEXT / L0) + 1)).double()
 
 
+def near_string(p, q):
+    return string(p, q, s=8)
+
+
 def true(p, q):
     return p - q
 
 
 def window(index, real):
     return (index[:, None] - index < 20)[None]
+
+
+def first_key(index, real):
+    return first_keys(index, real, first=1)
 
 
 def anchor(ids):
@@ -116,6 +124,11 @@ MAPS = {
     "string+sliding-window": (["positions string:shift=16,window=4", "mask sliding-window:window=20"], string, dict(mask=window)),
     "first-keys_cache": (["mask first-keys:count=2,window=8,positions=cache"], streaming, dict(mask=first_keys)),
     "anchor+yarn": (["scaling yarn:factor=3,original_max_position_embeddings=16", "mask anchor"], true, dict(yarn=True, documents=anchor)),
+    "anchor+string": (["positions string:shift=8,window=4", "mask anchor"], near_string, dict(documents=anchor)),
+    "anchor+sliding-window": (["mask anchor", "mask sliding-window:window=20"], true, dict(mask=window, documents=anchor)),
+    "anchor+first-keys": (["mask first-keys:count=1,window=8", "mask anchor"], true, dict(mask=first_key, documents=anchor)),
+    "yarn+log-n": (["scaling yarn:factor=3,original_max_position_embeddings=16", "scaling log-n:original_max_position_embeddings=16"], true,
+                   dict(yarn=True, temperature=log_n)),
 }
 
 

@@ -45,13 +45,17 @@ const head = `<!-- Generated from the table in rope/ by "go generate ./rope". Do
 
 Every method by its axis, to look one up; [Choose a method](choosing.md) helps to decide.
 
-A method is written ` + "`name`" + ` or ` + "`name:key=value,key=value`" + `, one per axis; ` + "`rope-rewrite methods`" + `
+A method is written ` + "`name`" + ` or ` + "`name:key=value,key=value`" + `; ` + "`rope-rewrite methods`" + `
 lists them, ` + "`rope-rewrite methods NAME`" + ` says what stands here. Keys are Hugging Face's where it has them;
 ` + "`--rope-parameters`" + ` takes its dictionary, or the whole config.json with it, for the methods marked so.
 Unknown keys, wrong types and values out of range are errors; the case of names and keys does not matter. Numbers of
 tokens may be written with k or M, 1024 and 1024²: ` + "`8k`" + ` is 8192, ` + "`128K`" + ` is 131072. No other number takes
 them. Where it says so, a share of the context that the model is meant for (` + "`--context`" + `) may stand: ` + "`L/3`" + ` is
 a third of it.
+
+There is one method for each axis, or several that set different parts of it: ` + "`--scaling yarn --scaling log-n`" + ` sets frequencies
+and a temperature, ` + "`--mask anchor --mask first-keys:count=1,window=4k`" + ` documents and a window. The order does not matter. *Use* says
+which part a method sets; one that sets none stands alone.
 
 n is the number of rotated channels, i = 0 … n/2 − 1 the channel pair, θ_i its frequency in the graph (radians per
 position), L0 the trained context, p a token's position, d the distance from a query back to a key.

@@ -30,8 +30,10 @@ func AddEdit(opts *rewrite.Options, axis rope.Axis, text string) (Layers, error)
 		return nil, err
 	}
 	if !some {
-		if slices.ContainsFunc(opts.Edits, func(s rope.Spec) bool { return s.Axis == axis }) {
-			return nil, fmt.Errorf("%v: two methods are given for all layers; write SPEC@LAYERS for a method of some layers", axis)
+		for _, other := range opts.Edits {
+			if err := rope.CheckTogether(other, spec); err != nil {
+				return nil, fmt.Errorf("%w, or write SPEC@LAYERS for a method of some layers", err)
+			}
 		}
 		opts.Edits = append(opts.Edits, spec)
 		return nil, nil

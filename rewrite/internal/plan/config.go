@@ -92,10 +92,10 @@ type wrongBase struct {
 	layers  []int
 }
 
-// scalingAmong returns the scaling among the methods of a layer.
+// scalingAmong returns the scaling of frequencies among the methods of a layer.
 func scalingAmong(specs []rope.Spec) rope.Spec {
 	for _, s := range specs {
-		if s.Axis == rope.ScalingAxis {
+		if m, err := rope.Lookup(s.Axis, s.Name); err == nil && s.Axis == rope.ScalingAxis && m.Part != rope.TemperaturePart {
 			return s
 		}
 	}

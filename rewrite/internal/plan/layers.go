@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -101,8 +100,7 @@ func (m Methods) describe(a *analysis.Analysis, reach scope) ([]Edit, error) {
 	return list, nil
 }
 
-// of returns the methods of one layer, axis by axis, of which each has one
-// at most. unscaled leaves out a scaling for the whole model.
+// of returns the methods of one layer in the order in which they are applied. unscaled leaves out a scaling for the whole model.
 func (m Methods) of(l layer, unscaled bool) ([]rope.Spec, error) {
 	list := slices.Clone(m.Edits)
 	if unscaled {
@@ -113,16 +111,16 @@ func (m Methods) of(l layer, unscaled bool) ([]rope.Spec, error) {
 			list = append(list, e.Spec)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b rope.Spec) int { return cmp.Compare(a.Axis, b.Axis) })
-	return list, OneOfEachAxis(list)
+	slices.SortStableFunc(list, rope.CompareOrder)
+	return list, Combine(list)
 }
 
-// OneOfEachAxis refuses two methods of one axis.
-func OneOfEachAxis(list []rope.Spec) error {
+// Combine refuses methods that do not go together.
+func Combine(list []rope.Spec) error {
 	for i, b := range list {
 		for _, a := range list[:i] {
-			if a.Axis == b.Axis {
-				return ofMethod(b, "", fmt.Errorf("two methods of one axis are given, %v %v and %v", a.Axis, a, b))
+			if err := rope.CheckTogether(a, b); err != nil {
+				return ofMethod(b, "", err)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ const (
 
 // Methods are the methods that sites are asked to have.
 type Methods struct {
-	Edits      []rope.Spec  // for the whole model, at most one per axis
+	Edits      []rope.Spec  // for the whole model; of an axis they set different parts
 	LayerEdits []LayerEdit  // for single layers
 	Context    rope.Context // what methods need to know of the model
 	Angles     string       // one of the above
