@@ -94,7 +94,7 @@ type shown struct {
 var reportPage string
 
 // pictures are a heat map for each task and variant with several depths, one of variants by
-// lengths for each task, and the curves of perplexity.
+// lengths for each task, one of variants by tasks for each length, and the curves of perplexity.
 func pictures(s Summary, variants []Title) (list []named) {
 	var names []string
 	for _, v := range variants {
@@ -111,7 +111,6 @@ func pictures(s Summary, variants []Title) (list []named) {
 			tasks = append(tasks, c.Task)
 		}
 	}
-	percent := func(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
 	for _, task := range tasks {
 		table := func(cells []Cell, rows []string, row func(Cell) int) figure.HeatMap {
 			lengths := lengthsOf(cells)
@@ -148,11 +147,33 @@ func pictures(s Summary, variants []Title) (list []named) {
 			list = append(list, named{task + "-" + files[i], h.Title, h})
 		}
 	}
+	if len(tasks) > 1 {
+		list = append(list, byTask(s.Cells, tasks, names, labels)...)
+	}
 	if len(s.Curves) > 0 {
 		list = append(list, named{"perplexity", "perplexity by position", curves(s.Curves, names, labels)})
 	}
 	return list
 }
+
+// byTask are tables of variants by tasks, one for each length.
+func byTask(cells []Cell, tasks, names, labels []string) (list []named) {
+	for _, length := range lengthsOf(cells) {
+		h := figure.HeatMap{Title: "share found at " + Tokens(length) + " tokens", X: tasks, Y: labels, High: 1, Text: percent, Values: make([][]float64, len(names))}
+		for i := range h.Values {
+			h.Values[i] = slices.Repeat([]float64{math.NaN()}, len(tasks))
+		}
+		for _, c := range OverDepths(cells) {
+			if i := slices.Index(names, c.Variant); c.Length == length && i >= 0 {
+				h.Values[i][slices.Index(tasks, c.Task)] = c.Score
+			}
+		}
+		list = append(list, named{"tasks-" + Tokens(length), h.Title, h})
+	}
+	return list
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.0f%%", 100*v) }
 
 // curves draws the perplexity by position.
 func curves(list []Curve, names, labels []string) figure.Lines {

@@ -27,7 +27,19 @@ func (h HeatMap) Write(w io.Writer, format string, theme Theme) error {
 	p.X.Tick.LineStyle.Width, p.Y.Tick.LineStyle.Width = 0, 0
 	p.Add(cells{h, theme})
 	height := vg.Length(64+34*len(h.Y)) * 0.9
+	if letters := longest(h.X); letters*len(h.X) > 60 { // they do not fit beside each other
+		p.X.Tick.Label.Rotation, p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = math.Pi/4, draw.XRight, draw.YTop
+		height += vg.Length(4 * letters)
+	}
 	return write(p, nil, w, fullWidth, height, format)
+}
+
+// longest is how many letters the longest name has.
+func longest(names []string) (letters int) {
+	for _, name := range names {
+		letters = max(letters, len([]rune(name)))
+	}
+	return letters
 }
 
 // labels are ticks in the middle of cells.
@@ -72,7 +84,7 @@ func (c cells) Plot(canvas draw.Canvas, p *plot.Plot) {
 			if c.Text == nil || math.IsNaN(v) {
 				continue
 			}
-			style := p.X.Tick.Label
+			style := p.Y.Tick.Label
 			style.XAlign, style.YAlign = draw.XCenter, draw.YCenter
 			style.Color = contrast(fill)
 			canvas.FillText(style, vg.Point{X: (area.Min.X + area.Max.X) / 2, Y: (area.Min.Y + area.Max.Y) / 2}, c.Text(v))
