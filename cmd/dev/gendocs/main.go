@@ -72,6 +72,17 @@ distance, h = 1 … H the head, q and k the query and the key, R(p) the rotation
 |---|---|---|---|---|---|
 `
 
+const absent = `
+## Not here
+
+Two training-free methods that the operator cannot state:
+
+| method | what it computes | what the operator lacks |
+|---|---|---|
+| LaMPE, arXiv:2508.02308 (from the authors' code, scar-on/LaMPE at 4e3c91f) | for a prompt of N tokens M(p) = ⌊p·m/(N − 1)⌋ with m = ⌊c/(1 + e^(−(a·N + b)))⌋; distance d stays d below h, is M(p_query) − M(p_key) + h − M(h) − 1 up to N − r, and beyond that d less a constant, so that it goes on from there; r is the last position with M(r) = M(t). The authors have h = 512, t = 200, and a, b, c fitted for Llama 2, 3, 3.1 and Mistral | groups of positions whose length is no whole number (band_groups are integers), and bands that depend on the number of tokens of the text (attributes are fixed when the model is written) |
+| DPE, arXiv:2504.18857 (from the authors' code, LuLuLuyi/DPE) | Self-Extend with a group size of its own for each eighth of the channel pairs, found by a search; optionally only for some channels of each head | a position map for each channel pair: bands are those of all pairs, and position_axes needs one band |
+`
+
 // sharedBy is how many methods of an axis must have the same key for it to stand once, before them.
 const sharedBy = 4
 
@@ -95,6 +106,7 @@ func methods() string {
 	for d := range encoding.All() {
 		fmt.Fprintf(&page, "| %s | `%s` | %s | %s | %s | %s |\n", d.Name, d.Go, strings.ReplaceAll(d.Formula, "|", `\|`), d.Seen, d.Changes, d.Source)
 	}
+	page.WriteString(absent)
 	return page.String()
 }
 
