@@ -42,6 +42,7 @@ type evalCommand struct {
 	memory   string
 	checks   []string
 	output   string
+	prompts  bool
 	resume   bool
 }
 
@@ -74,8 +75,9 @@ func newEval(c *cli.Common) *cobra.Command {
 		Short: "Measure long-context quality: retrieval tasks and perplexity, with and without a method",
 		Long: `Measures long-context quality with retrieval tasks and perplexity. It compares
 several methods (--method none is the unchanged model) or several models. Shares
-have 95 % confidence intervals (Wilson). Prompts follow the model's chat
-template, if it has one, and answers are decoded greedily.
+have 95 % confidence intervals (Wilson; where several samples ask about one
+text, the text is the unit). Prompts follow the model's chat template, if it has
+one, and answers are decoded greedily.
 
   rope-rewrite eval FOLDER --lengths 2k,8k,16k --method none \
       --method "AXIS SPEC" -o results
@@ -87,6 +89,18 @@ AXIS is scaling, positions or mask; rope-rewrite methods lists every SPEC.
   kv          find a value by its key
   variables   follow assignments and name all variables with one value
   perplexity  predict --text
+
+RULER's thirteen tasks have RULER's names; ruler stands for all of them. They
+place what they hide at random, so --depths does not apply and --samples counts
+the samples of each length.
+
+  niah_single_1, _2, _3    find a number or UUID in noise or prose
+  niah_multikey_1, _2, _3  find one of several, by its key
+  niah_multivalue          find all values of a key
+  niah_multiquery          find the values of several keys
+  vt                       follow assignments
+  cwe, fwe                 name the most common words
+  qa_1, qa_2               answer from one document, or from two
 
 With -o, each sample is saved as soon as it is measured, and --resume continues
 an interrupted run. Exit code 1 when a --check does not hold.`,
@@ -101,7 +115,7 @@ an interrupted run. Exit code 1 when a --check does not hold.`,
 	f := cmd.Flags()
 	f.SortFlags = false
 	e.lengths = cli.TokenList{2048, 4096, 8192, 16384}
-	f.StringSliceVar(&e.tasks, "task", []string{"passkey"}, "`TASKS`, separated by commas: "+strings.Join(evaluation.TaskNames(), ", "))
+	f.StringSliceVar(&e.tasks, "task", []string{"passkey"}, "`TASKS`, separated by commas: "+strings.Join(evaluation.TaskNames(), ", ")+"; ruler is the thirteen from niah_single_1 to qa_2")
 	f.Var(&e.lengths, "lengths", "lengths of prompts and windows in `TOKENS`, separated by commas")
 	f.StringVar(&e.depths, "depths", "5", "where in the text the answer is hidden: a `NUMBER` of places, or the places, e.g. 30% or 10%,90%")
 	e.samples.all = 20
@@ -110,14 +124,15 @@ an interrupted run. Exit code 1 when a --check does not hold.`,
 	f.Var(&e.context, "context", "length in `TOKENS` that methods are meant for; they derive missing parameters from it (default: the largest of --lengths)")
 	f.StringVar(&e.text, "text", "", "measure perplexity on the text in `FILE`")
 	f.IntVar(&e.windows, "windows", 8, "`NUMBER` of windows of the text; windows do not overlap, so a short text has fewer")
-	f.StringVar(&e.haystack, "haystack", "", "hide the answers of the tasks in the text in `FILE`")
-	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`: use the prompt in FILE for TASK; TASK=- prints the built-in one")
+	f.StringVar(&e.haystack, "haystack", "", "hide the answers of the tasks in the text in `FILE`, where a task hides them in prose")
+	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`: use the prompt in FILE for TASK; TASK=- prints the built-in one; ruler uses the prompts of RULER's authors. Repeatable.")
 	f.BoolVar(&e.plain, "plain", false, "ask in plain text, without the chat template")
 	f.Uint64Var(&e.seed, "seed", 1, "random seed `N`; the same samples for every model")
 	f.IntVar(&e.threads, "threads", 0, "`NUMBER` of threads for one operator; 0 means ONNX Runtime's default")
 	f.StringVar(&e.memory, "memory", "", "largest `SIZE` of the caches, e.g. 4GB")
 	f.StringArrayVar(&e.checks, "check", nil, "`CONDITION` that every model except the unchanged one must meet, e.g. passkey@12K>=0.9 (the lower end of the interval counts) or perplexity@8K<=15. Repeatable.")
 	f.StringVarP(&e.output, "output", "o", "", "write results.json, report.html, pictures and samples to `DIR`")
+	f.BoolVar(&e.prompts, "prompts", false, "also save the tokens of each prompt, so that another program can repeat a sample")
 	f.BoolVar(&e.resume, "resume", false, "continue an interrupted evaluation")
 	return cmd
 }
@@ -144,6 +159,7 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 	options := evaluation.Options{
 		Model:    lm.Options{Threads: e.threads, OpsLibrary: e.Library, Require: true},
 		Progress: progress.Say,
+		Prompts:  e.prompts,
 		Sample:   func(s evaluation.Sample) error { samples = append(samples, s); return nil },
 		Methods: func(v evaluation.Variant, methods []provenance.Edit) {
 			if !slices.ContainsFunc(result.Variants, func(r evalVariant) bool { return r.Name == v.Name }) {

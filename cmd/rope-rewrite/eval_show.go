@@ -47,7 +47,7 @@ func evalTables(w *cli.Writer, r *evalResult) {
 		tables[i].cells[evalPlace{variant, length}] = text
 	}
 	for _, c := range evaluation.OverDepths(r.Cells) {
-		put(c.Task+", share found with its 95 % interval", 12, c.Variant, c.Length, fmt.Sprintf("%.0f%% %.0f-%.0f", 100*c.Score, 100*c.Low, 100*c.High))
+		put(c.Task+", "+c.What()+" with its 95 % interval", 12, c.Variant, c.Length, fmt.Sprintf("%.0f%% %.0f-%.0f", 100*c.Score, 100*c.Low, 100*c.High))
 	}
 	for _, x := range r.Readings {
 		text := perplexityText(x.Perplexity)

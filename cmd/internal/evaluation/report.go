@@ -130,7 +130,7 @@ func pictures(s Summary, variants []Title) (list []named) {
 		}
 		of := slices.DeleteFunc(slices.Clone(s.Cells), func(c Cell) bool { return c.Task != task })
 		h := table(OverDepths(of), labels, func(c Cell) int { return slices.Index(names, c.Variant) })
-		h.Title = task + ": share found"
+		h.Title = task + ": " + of[0].What()
 		list = append(list, named{task, h.Title, h})
 		depths := depthsOf(of)
 		if len(depths) < 2 {
@@ -143,7 +143,7 @@ func pictures(s Summary, variants []Title) (list []named) {
 		for i, name := range names {
 			cells := slices.DeleteFunc(slices.Clone(of), func(c Cell) bool { return c.Variant != name })
 			h := table(cells, rows, func(c Cell) int { return slices.Index(depths, c.Depth) })
-			h.Title, h.YLabel = task+", "+labels[i]+": share found", "depth"
+			h.Title, h.YLabel = task+", "+labels[i]+": "+of[0].What(), "depth"
 			list = append(list, named{task + "-" + files[i], h.Title, h})
 		}
 	}

@@ -27,6 +27,7 @@ type Sample struct {
 	Answer  string   `json:"answer,omitempty"`
 	Tokens  int      `json:"tokens"`           // of the prompt or window
 	Prompt  string   `json:"prompt,omitempty"` // SHA-256 of the prompt's tokens, with commas between them
+	IDs     []int64  `json:"ids,omitempty"`    // the tokens themselves, if Options.Prompts asks for them
 	Seconds float64  `json:"seconds"`
 	// LogLoss is the mean negative log-probability, in nats, of each Block tokens of a
 	// window; the first block has one less, the last may have fewer.
@@ -46,6 +47,7 @@ type Options struct {
 	Sample   func(Sample) error               // gets each sample as it comes
 	Methods  func(Variant, []provenance.Edit) // told what a variant's patch did; may be nil
 	Progress func(text string)                // told what is being done; may be nil
+	Prompts  bool                             // samples have the tokens of their prompts
 }
 
 // runner is an evaluation that runs.
@@ -240,6 +242,9 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 			}
 		}
 		s := t.sample(v)
+		if r.Prompts {
+			s.IDs = t.Tokens
+		}
 		if s.Answer, err = answer(ctx, m, t); err != nil {
 			return err
 		}

@@ -145,6 +145,14 @@ func (c *Cell) finish() {
 	c.Score, c.Low, c.High = interval(c.groups)
 }
 
+// What says what a cell's number is.
+func (c Cell) What() string {
+	if t, err := task.Of(c.Task); err == nil && t.Ruler {
+		return "mean score"
+	}
+	return "share found"
+}
+
 // lossBeside compares the means of the same windows; nil where they are not as many.
 func lossBeside(first, other []float64) *Loss {
 	if len(first) != len(other) {

@@ -5,10 +5,10 @@ import (
 )
 
 // single makes the samples of questions that one of many documents answers: Form.Share about one text.
-func single(c *Cell) ([]Sample, error) { return documents(c, drawSingle) }
+func single(c *Cell) ([]Sample, error) { return documents(c, 1, drawSingle) }
 
 // double makes the samples of questions that take two documents: Form.Share about one text.
-func double(c *Cell) ([]Sample, error) { return documents(c, drawDouble) }
+func double(c *Cell) ([]Sample, error) { return documents(c, 2, drawDouble) }
 
 // documentsDrawn is what chance decides in a text of documents.
 type documentsDrawn struct {
@@ -19,19 +19,21 @@ type documentsDrawn struct {
 // questionDrawn is a question with its answers, any of which counts.
 type questionDrawn struct {
 	Question string
+	Begin    string // of a sentence whose next word is the answer
 	Answers  []string
 }
 
-func documents(c *Cell, draw func(rng *rand.Rand, n, questions int) documentsDrawn) ([]Sample, error) {
+// documents makes samples of texts that have so many documents or more for each question.
+func documents(c *Cell, each int, draw func(rng *rand.Rand, n, questions int) documentsDrawn) ([]Sample, error) {
 	share := max(c.Form.Share, 1)
-	return c.books(2*share, func(rng *rand.Rand, n int) book { return draw(rng, n, share).book(c.Form) })
+	return c.books(each*share, func(rng *rand.Rand, n int) book { return draw(rng, n, share).book(c.Form) })
 }
 
 // book is the text of what was drawn.
 func (d documentsDrawn) book(f Form) (b book) {
 	b.haystack = f.joined(f.numbered(d.Documents))
 	for _, q := range d.Asked {
-		b.asked = append(b.asked, asked{map[string]string{"name": q.Question}, q.Answers})
+		b.asked = append(b.asked, asked{map[string]string{"name": q.Question, "begin": q.Begin}, q.Answers})
 	}
 	return b
 }

@@ -26,15 +26,22 @@ func essay(n int) (list []string) {
 		if i%5 == 0 {
 			subject, other = pick(rng, subjects), pick(rng, subjects)
 		}
-		text := pick(rng, remarks[i%5])
-		values := map[string]string{
-			"subject": subject, "other": other, "people": pick(rng, people), "verb": pick(rng, deeds), "quality": pick(rng, qualities),
-			"place": pick(rng, spots), "time": pick(rng, times), "thing": pick(rng, nouns), "adjective": pick(rng, adjectives),
-		}
-		text = filled(text, values)
-		list = append(list, strings.ToUpper(text[:1])+text[1:])
+		list = append(list, remarkOn(rng, i%5, subject, other))
 	}
 	return list
+}
+
+// remark is a sentence from some place of a paragraph, about anything.
+func remark(rng *rand.Rand, place int) string {
+	return remarkOn(rng, place, pick(rng, subjects), pick(rng, subjects))
+}
+
+func remarkOn(rng *rand.Rand, place int, subject, other string) string {
+	text := filled(pick(rng, remarks[place]), map[string]string{
+		"subject": subject, "other": other, "people": pick(rng, people), "verb": pick(rng, deeds), "quality": pick(rng, qualities),
+		"place": pick(rng, spots), "time": pick(rng, times), "thing": pick(rng, nouns), "adjective": pick(rng, adjectives),
+	})
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 var subjects = []string{

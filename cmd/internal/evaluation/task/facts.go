@@ -52,38 +52,41 @@ var (
 
 // thing describes a town, a firm, a ship or a scholar, with questions that the text answers.
 func (w world) thing(i int) (text string, about []questionDrawn) {
-	ask := func(answer, question string, values ...any) {
-		about = append(about, questionDrawn{fmt.Sprintf(question, values...), []string{answer}})
+	ask := func(answer, name, question, begin string) {
+		about = append(about, questionDrawn{strings.ReplaceAll(question, "NAME", name), strings.ReplaceAll(begin, "NAME", name), []string{answer}})
 	}
 	switch i % 4 {
 	case 0:
-		name, founder, year, trade, animal, color := w.town(), w.person(), fmt.Sprint(w.year()), pick(w.rng, trades), pick(w.rng, animals), pick(w.rng, colors)
-		text = fmt.Sprintf("%s is a small town in a wide valley. It was founded in %s by the merchant %s. The people of %s have always lived from %s. The coat of arms of %s shows a %s %s under three stars.", name, year, founder, name, trade, name, color, animal)
-		ask(year, "In which year was the town of %s founded?", name)
-		ask(founder, "Who founded the town of %s?", name)
-		ask(trade, "What do the people of %s live from?", name)
-		ask(animal, "Which animal does the coat of arms of %s show?", name)
+		name, founder, year, trade, animal := w.town(), w.person(), fmt.Sprint(w.year()), pick(w.rng, trades), pick(w.rng, animals)
+		text = fmt.Sprintf("%s is a small town in a wide valley. %s was founded in %s. The founder of %s was %s. The people of %s live from %s. The coat of arms of %s shows a %s.", name, name, year, name, founder, name, trade, name, animal)
+		ask(year, name, "In which year was NAME founded?", "NAME was founded in")
+		ask(founder, name, "Who was the founder of NAME?", "The founder of NAME was")
+		ask(trade, name, "What do the people of NAME live from?", "The people of NAME live from")
+		ask(animal, name, "Which animal does the coat of arms of NAME show?", "The coat of arms of NAME shows a")
 	case 1:
 		name, head, year, town, color := w.name("co", "tec", "corp", "works"), w.person(), fmt.Sprint(w.year()), w.town(), pick(w.rng, colors)
-		text = fmt.Sprintf("The company %s makes lamps and clocks. Its factory stands in %s, where it opened in %s. The director of %s is %s. The delivery vans of the company are painted %s.", name, town, year, name, head, color)
-		ask(town, "In which town does the factory of the company %s stand?", name)
-		ask(year, "In which year did the factory of the company %s open?", name)
-		ask(head, "Who is the director of the company %s?", name)
-		ask(color, "In which color are the delivery vans of the company %s painted?", name)
+		text = fmt.Sprintf("%s makes lamps and clocks. The factory of %s stands in %s. The factory of %s was opened in %s. The director of %s is %s. The delivery vans of %s are painted %s.", name, name, town, name, year, name, head, name, color)
+		ask(town, name, "Where does the factory of NAME stand?", "The factory of NAME stands in")
+		ask(year, name, "In which year was the factory of NAME opened?", "The factory of NAME was opened in")
+		ask(head, name, "Who is the director of NAME?", "The director of NAME is")
+		ask(color, name, "In which color are the delivery vans of NAME painted?", "The delivery vans of NAME are painted")
 	case 2:
 		name, captain, year, port, cargo := w.name("a", "ia", "ora", "ella"), w.person(), fmt.Sprint(w.year()), w.town(), pick(w.rng, trades)
-		text = fmt.Sprintf("The ship %s was built in %s and had two masts. Its home port was %s. Under Captain %s the %s carried %s across the northern sea for many years.", name, year, port, captain, name, cargo)
-		ask(year, "In which year was the ship %s built?", name)
-		ask(port, "What was the home port of the ship %s?", name)
-		ask(captain, "Who was the captain of the ship %s?", name)
-		ask(cargo, "What did the ship %s carry?", name)
+		text = fmt.Sprintf("The ship %s had two masts. The ship %s was built in %s. The home port of the ship %s was %s. The captain of the ship %s was %s. The cargo of the ship %s was %s.", name, name, year, name, port, name, captain, name, cargo)
+		ask(year, name, "In which year was the ship NAME built?", "The ship NAME was built in")
+		ask(port, name, "What was the home port of the ship NAME?", "The home port of the ship NAME was")
+		ask(captain, name, "Who was the captain of the ship NAME?", "The captain of the ship NAME was")
+		ask(cargo, name, "What was the cargo of the ship NAME?", "The cargo of the ship NAME was")
 	default:
 		name, town, year, field, tool := w.person(), w.town(), fmt.Sprint(w.year()), pick(w.rng, fields), pick(w.rng, tools)
-		text = fmt.Sprintf("%s was born in %s in %s and studied %s. Friends remember %s as a quiet person who played the %s in the evening and never owned a watch.", name, town, year, field, name, tool)
-		ask(town, "In which town was %s born?", name)
-		ask(year, "In which year was %s born?", name)
-		ask(field, "What did %s study?", name)
-		ask(tool, "Which instrument did %s play?", name)
+		text = fmt.Sprintf("%s is remembered as a quiet person who never owned a watch. The birthplace of %s is %s. The year of birth of %s is %s. As a student %s learned %s. In the evening %s played the %s.", name, name, town, name, year, name, field, name, tool)
+		ask(town, name, "What is the birthplace of NAME?", "The birthplace of NAME is")
+		ask(year, name, "What is the year of birth of NAME?", "The year of birth of NAME is")
+		ask(field, name, "What did NAME learn as a student?", "As a student NAME learned")
+		ask(tool, name, "What did NAME play in the evening?", "In the evening NAME played the")
+	}
+	for range 3 { // what has nothing to do with it
+		text += " " + remark(w.rng, 2+w.rng.IntN(3))
 	}
 	return text, about
 }
@@ -99,13 +102,16 @@ func (w world) work(i int) (work, person string, about []questionDrawn) {
 	name, town, year, field, tool := w.person(), w.town(), fmt.Sprint(w.year()), pick(w.rng, fields), pick(w.rng, tools)
 	work = fmt.Sprintf("%s\n%s is a famous %s. It was %s by %s. It is known far beyond its country.", title, title, kind[0], kind[2], name)
 	person = fmt.Sprintf("%s\n%s was born in %s in %s. Before becoming a well-known %s, %s studied %s and played the %s.", name, name, town, year, kind[1], name, field, tool)
-	ask := func(answer, question string) {
-		about = append(about, questionDrawn{fmt.Sprintf(question, kind[1]+" of the "+kind[0]+" "+title), []string{answer}})
+	ask := func(answer, question, begin string) {
+		of := kind[1] + " of the " + kind[0] + " " + title
+		about = append(about, questionDrawn{fmt.Sprintf(question, of), "The " + of + " " + begin, []string{answer}})
 	}
-	ask(town, "In which town was the %s born?")
-	ask(year, "In which year was the %s born?")
-	ask(field, "What did the %s study?")
-	ask(tool, "Which instrument did the %s play?")
+	ask(town, "In which town was the %s born?", "was born in")
+	ask(year, "In which year was the %s born?", "was born in the year")
+	ask(field, "What did the %s study?", "studied")
+	ask(tool, "Which instrument did the %s play?", "played the")
+	work += " " + remark(w.rng, 3) + " " + remark(w.rng, 4)
+	person += " " + remark(w.rng, 3) + " " + remark(w.rng, 4)
 	return work, person, about
 }
 

@@ -14,7 +14,8 @@ import (
 )
 
 // Form is the text of a task's prompt. In braces stand {key}, what is to be found; {name}, what
-// it is called by; {previous}, the name before; {names}, all names; {count}, how many are to be found.
+// it is called by; {previous}, the name before; {names}, all names; {count}, how many are to be found;
+// {begin}, a sentence up to the answer of a question.
 type Form struct {
 	System   string `yaml:"system"`   // of the conversation; empty gives none
 	Before   string `yaml:"before"`   // what stands before the haystack
