@@ -15,8 +15,8 @@ import (
 type Task struct {
 	Name  string
 	About string // what a model must do
-	Ruler bool // one of RULER's, which draw the places of what they hide themselves: Cell.Depths is not for them
-	text  text // what the haystack is
+	Ruler bool   // one of RULER's, which draw the places of what they hide themselves: Cell.Depths is not for them
+	text  text   // what the haystack is
 	score score
 	make  func(*Cell) ([]Sample, error)
 }
