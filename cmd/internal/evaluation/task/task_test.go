@@ -169,3 +169,27 @@ func TestCodedTooRare(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Texts of one needle stand in the order in which what is before it can be shared.
+func TestSinglesShareWhatIsBefore(t *testing.T) {
+	of, err := Of("niah_single_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := of.Samples(cellOf(t, of, 6000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, whole := 0, 0
+	for i, s := range samples[1:] {
+		before := samples[i].Text
+		n := 0
+		for n < min(len(s.Text), len(before)) && s.Text[n] == before[n] {
+			n++
+		}
+		shared, whole = shared+n, whole+len(s.Text)
+	}
+	if shared < whole*35/100 {
+		t.Errorf("%d letters of %d are shared", shared, whole)
+	}
+}
