@@ -84,23 +84,11 @@ one, and answers are decoded greedily.
 
 AXIS is scaling, positions or mask; rope-rewrite methods lists every SPEC.
 
-  passkey     find a number in a long text
-  needles     find two of four numbers
-  kv          find a value by its key
-  variables   follow assignments and name all variables with one value
-  perplexity  predict --text
-
-RULER's thirteen tasks have RULER's names; ruler stands for all of them. They
-place what they hide at random, so --depths does not apply and --samples counts
-the samples of each length.
-
-  niah_single_1, _2, _3    find a number or UUID in noise or prose
-  niah_multikey_1, _2, _3  find one of several, by its key
-  niah_multivalue          find all values of a key
-  niah_multiquery          find the values of several keys
-  vt                       follow assignments
-  cwe, fwe                 name the most common words
-  qa_1, qa_2               answer from one document, or from two
+` + taskList() + `
+From niah_single_1 on the tasks are RULER's, under RULER's names; ruler stands
+for all thirteen. Their scores are shares of what was asked for. They place what
+they hide at random, so --depths does not apply and --samples counts the samples
+of each length.
 
 With -o, each sample is saved as soon as it is measured, and --resume continues
 an interrupted run. Exit code 1 when a --check does not hold.`,
@@ -124,7 +112,7 @@ an interrupted run. Exit code 1 when a --check does not hold.`,
 	f.Var(&e.context, "context", "length in `TOKENS` that methods are meant for; they derive missing parameters from it (default: the largest of --lengths)")
 	f.StringVar(&e.text, "text", "", "measure perplexity on the text in `FILE`")
 	f.IntVar(&e.windows, "windows", 8, "`NUMBER` of windows of the text; windows do not overlap, so a short text has fewer")
-	f.StringVar(&e.haystack, "haystack", "", "hide the answers of the tasks in the text in `FILE`, where a task hides them in prose")
+	f.StringVar(&e.haystack, "haystack", "", "hide answers in the text in `FILE`: of passkey, needles, variables, and of RULER's tasks in prose")
 	f.StringArrayVar(&e.forms, "form", nil, "`TASK=FILE`: use the prompt in FILE for TASK; TASK=- prints the built-in one; ruler uses the prompts of RULER's authors. Repeatable.")
 	f.BoolVar(&e.plain, "plain", false, "ask in plain text, without the chat template")
 	f.Uint64Var(&e.seed, "seed", 1, "random seed `N`; the same samples for every model")
@@ -135,6 +123,16 @@ an interrupted run. Exit code 1 when a --check does not hold.`,
 	f.BoolVar(&e.prompts, "prompts", false, "also save the tokens of each prompt, so that another program can repeat a sample")
 	f.BoolVar(&e.resume, "resume", false, "continue an interrupted evaluation")
 	return cmd
+}
+
+// taskList says what each task asks a model to do.
+func taskList() string {
+	var b strings.Builder
+	for _, t := range task.Tasks() {
+		fmt.Fprintf(&b, "  %-16s %s\n", t.Name, t.About)
+	}
+	fmt.Fprintf(&b, "  %-16s %s\n", evaluation.Perplexity, "predict --text")
+	return b.String()
 }
 
 func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {

@@ -20,9 +20,9 @@ func coded(c *Cell) ([]Sample, error) {
 		return nil, errors.New("fwe: alpha: expected a number above 1")
 	}
 	wanted, size := c.Form.Needles, c.vocabulary()
-	least := 1
-	for counts := codedCounts(least, size, c.Form.Alpha); counts[wanted] <= counts[wanted+1]; least++ {
-		counts = codedCounts(least, size, c.Form.Alpha) // the last word that is asked for comes more often than the next
+	least := 1 // the last word that is asked for comes more often than the next
+	for counts := codedCounts(least, size, c.Form.Alpha); counts[wanted] <= counts[wanted+1] && least < c.Length; least++ {
+		counts = codedCounts(least+1, size, c.Form.Alpha)
 	}
 	return c.books(least, func(rng *rand.Rand, n int) book { return drawCoded(rng, n, size, c.Form).book(c.Form) })
 }

@@ -68,6 +68,9 @@ func ReadForm(path string) (Form, error) {
 	return f, nil
 }
 
+// most is as large as a number of a form may be: texts are made in memory.
+const most = 10_000
+
 // ParseForm reads a form and refuses one that nothing can be asked with.
 func ParseForm(b []byte) (f Form, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
@@ -93,6 +96,8 @@ func ParseForm(b []byte) (f Form, err error) {
 		return f, fmt.Errorf("need: %d of %d needles cannot be found", f.Need, f.Needles)
 	case min(f.Share, f.Values, f.Queries, f.Often, f.Seldom) < 0 || f.Alpha < 0:
 		return f, errors.New("share, values, queries, often, seldom and alpha: expected no number below 0")
+	case max(f.Needles, f.Share, f.Values, f.Queries, f.Often, f.Seldom) > most:
+		return f, fmt.Errorf("needles, share, values, queries, often and seldom: expected no number above %d", most)
 	}
 	return f, nil
 }

@@ -193,6 +193,11 @@ func TestCountsOfRuler(t *testing.T) {
 			t.Errorf("%d words come otherwise: %v, want %v", d.Words, counts(ours.List), counts(d.Drawn.List))
 		}
 	}
+	// Below 4,096 tokens the generator has other numbers in its source.
+	short := Cell{Form: rulerForm(t, "cwe"), Length: 4095}
+	if list, example := short.repeats(); list != (repeats{0, 6, 1}) || example != (repeats{20, 3, 1}) {
+		t.Errorf("in a short list words come %+v, in its example %+v", list, example)
+	}
 	for _, s := range g.Tasks["fwe"].Samples {
 		d := read[struct {
 			codedDrawn

@@ -14,9 +14,9 @@ import (
 // Task asks for something in a long text.
 type Task struct {
 	Name  string
-	About string
-	Ruler bool // one of RULER's, which draw the places of what they hide themselves: Cell.Depths is not for them
-	text  text // what the haystack is
+	About string // what a model must do
+	Ruler bool   // one of RULER's, which draw the places of what they hide themselves: Cell.Depths is not for them
+	text  text   // what the haystack is
 	score score
 	make  func(*Cell) ([]Sample, error)
 }
@@ -74,16 +74,21 @@ func Names() (names []string) {
 	return names
 }
 
-// Expand puts RULER's tasks in the place of their common name, and leaves out names that came before.
+// Expand puts RULER's tasks in the place of their common name, and names each task once.
 func Expand(names []string) (list []string) {
+	add := func(name string) {
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
 	for _, name := range names {
 		if name != Ruler {
-			list = append(list, name)
+			add(name)
 			continue
 		}
 		for _, t := range Tasks() {
-			if t.Ruler && !slices.Contains(names, t.Name) {
-				list = append(list, t.Name)
+			if t.Ruler {
+				add(t.Name)
 			}
 		}
 	}

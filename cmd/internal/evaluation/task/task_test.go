@@ -105,6 +105,8 @@ func TestParseForm(t *testing.T) {
 		"needle: '{key}'\nquestion: '?'\n":                                  "tokens:",
 		"needle: 'key'\nquestion: '?'\ntokens: 5\n":                         "needle:",
 		"needle: '{key}'\ntokens: 5\n":                                      "question:",
+		"needle: '{key}'\nquestion: '?'\ntokens: 5\nshare: -1\n":            "share,",
+		"needle: '{key}'\nquestion: '?'\ntokens: 5\noften: 1000000\n":       "above 10000",
 		"needle: '{key}'\nquestion: '?'\ntokens: 5\nneed: 2\n":              "need:",
 		"needle: '{key}'\nquestion: '?'\ntokens: 5\nneedels: 2\n":           "line 4",
 		"needle: '{key}\nquestion: '?'\ntokens: 5\n":                        "cannot be read",
@@ -114,5 +116,80 @@ func TestParseForm(t *testing.T) {
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
+	}
+}
+
+// A form decides how many samples share a text.
+func TestShare(t *testing.T) {
+	for _, name := range []string{"niah_single_2", "niah_multiquery", "vt", "qa_2"} {
+		of, err := Of(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, share := range []int{1, 3} {
+			c := cellOf(t, of, 6000)
+			c.Samples, c.Form.Share = 7, share
+			samples, err := of.Samples(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts := map[int]int{}
+			for i, s := range samples {
+				texts[s.Group]++
+				if i > 0 && s.Group != samples[i-1].Group && texts[s.Group] > 1 {
+					t.Errorf("%s: the samples of text %d are not adjacent", name, s.Group)
+				}
+			}
+			if want := (7 + share - 1) / share; len(texts) != want {
+				t.Errorf("%s: %d texts for 7 samples, want %d", name, len(texts), want)
+			}
+		}
+	}
+}
+
+func TestExpand(t *testing.T) {
+	if got := strings.Join(Expand([]string{"passkey", "ruler", "vt"}), " "); !strings.HasPrefix(got, "passkey niah_single_1 ") || strings.Count(got, "vt") != 1 || strings.Count(got, " ") != 13 {
+		t.Error(got)
+	}
+}
+
+// A frequent word that is asked for must come more often than the next: no text is long enough for that here.
+func TestCodedTooRare(t *testing.T) {
+	of, err := Of("fwe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cellOf(t, of, 2000)
+	c.Form.Alpha = 30
+	if _, err := of.Samples(c); err == nil || !strings.Contains(err.Error(), "2000 tokens are too few") {
+		t.Errorf("%v", err)
+	}
+	c.Form.Alpha = 1
+	if _, err := of.Samples(c); err == nil || !strings.Contains(err.Error(), "alpha: expected a number above 1") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Texts of one needle stand in the order in which what is before it can be shared.
+func TestSinglesShareWhatIsBefore(t *testing.T) {
+	of, err := Of("niah_single_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, err := of.Samples(cellOf(t, of, 6000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, whole := 0, 0
+	for i, s := range samples[1:] {
+		before := samples[i].Text
+		n := 0
+		for n < min(len(s.Text), len(before)) && s.Text[n] == before[n] {
+			n++
+		}
+		shared, whole = shared+n, whole+len(s.Text)
+	}
+	if shared < whole*35/100 {
+		t.Errorf("%d letters of %d are shared", shared, whole)
 	}
 }
