@@ -22,7 +22,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
-	"github.com/rope-rewrite/rope-rewrite/validate/capture"
 )
 
 // plotting is what the plot command is asked for.
@@ -41,6 +40,7 @@ type plotting struct {
 	head      int
 	heads     int
 	text      string
+	first     bool
 
 	reaches []diagram.Reach // what the picture says in numbers
 }
@@ -69,7 +69,8 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
                rope-bias, linear-attention, xpos, sinusoidal or sandwich
   bias         what an encoding adds to the score by distance: alibi, t5,
                kerple-log, kerple-power or sandwich; or what a model's layer does
-  attention    attention weights by distance, of a model's layer on a --text`,
+  attention    attention weights by distance, of a model's layer on a --text; with
+               --first-token the weight on the first token by layer`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return cli.Usage("plot needs a kind of picture, and a method, an encoding or a model; write e.g. plot frequencies \"scaling yarn:factor=4\" -o FILE.png")
@@ -107,6 +108,7 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
 	f.IntVar(&p.head, "head", -1, "`HEAD` to draw; -1 means the mean over all heads")
 	f.IntVar(&p.heads, "heads", 8, "for the bias of alibi and sandwich: number of `HEADS` of the model, at most 4096")
 	f.StringVar(&p.text, "text", "", "for attention: run the model on the text in `FILE`")
+	f.BoolVar(&p.first, "first-token", false, "for attention: draw how much weight the first token gets in each layer")
 	return cmd
 }
 
@@ -122,6 +124,8 @@ func (p *plotting) run(cmd *cobra.Command, kind, of string) error {
 		return cli.Usage("--theta %g: expected a number above 1", p.theta)
 	case p.trained < 1 || p.length < 0:
 		return cli.Usage("--trained-length must be above 0, and --length at least 0")
+	case p.first && kind != "attention":
+		return cli.Usage("--first-token is for pictures of attention; leave --first-token out")
 	case p.training != "" && kind != "positions":
 		return cli.Usage("--trained is for pictures of positions; leave --trained out")
 	}
@@ -349,39 +353,4 @@ func (p *plotting) modelAttention(ctx context.Context, path string) (rope.Attent
 		return rope.Attention{}, fmt.Errorf("layer %d of %s could not be measured: %s", p.layer, path, s.Reason)
 	}
 	return *s.Attention, nil
-}
-
-// attention draws a model's attention weights on a text.
-func (p *plotting) attention(cmd *cobra.Command, path string) (figured, error) {
-	switch {
-	case p.text == "":
-		return nil, cli.Usage("attention needs a text; name a file with --text")
-	case len(p.methods) > 0:
-		return nil, cli.Usage("attention is drawn without a --method; rewrite the model first, and leave --method out")
-	}
-	if p.length == 0 {
-		p.length = 512
-	}
-	tokens, err := cli.TextTokens(p.text, path, int(p.length))
-	if err != nil {
-		return nil, err
-	}
-	options, err := p.Options()
-	if err != nil {
-		return nil, err
-	}
-	m, err := capture.Open(cmd.Context(), path, capture.Options{Rewrite: options})
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	run, err := m.Run(cmd.Context(), capture.Tokens(tokens...))
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(run.Layers, func(l capture.Layer) bool { return l.Layer == p.layer })
-	if i < 0 {
-		return nil, cli.Usage("--layer %d: the model has no attention layer of that number that can be captured; inspect lists them", p.layer)
-	}
-	return diagram.Attended(p.layer, run.Layers[i].Problem, p.head)
 }

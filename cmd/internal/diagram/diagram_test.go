@@ -298,3 +298,38 @@ func Example() {
 	fmt.Println("the last query sees the first key at", m.Values[7][0], "and the picture is a PNG:", bytes.HasPrefix(b.Bytes(), []byte("\x89PNG")))
 	// Output: the last query sees the first key at 5 and the picture is a PNG: true
 }
+
+// By hand: one head of two channels that see nothing but the first key's 1, which the first query channel
+// multiplies by 3, and a head that gives all keys the same weight.
+func TestFirstToken(t *testing.T) {
+	a := attention()
+	a.Encoding.Frequencies, a.HeadSize, a.Scale = nil, 2, 1
+	const n = 4
+	p := ref.Problem{Attention: a, Batch: 1, Length: n, Query: make([]float64, 2*n*2), Key: make([]float64, n*2), Value: make([]float64, n*2)}
+	p.Key[0] = 1
+	for i := range n {
+		p.Query[i*2] = 3 // of the first head
+	}
+	f, err := diagram.FirstToken([]diagram.LayerProblem{{Layer: 0, Problem: p}, {Layer: 5, Problem: p}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	high, low := 0.0, 0.0
+	for keys := 2; keys <= n; keys++ {
+		high += math.Exp(3) / (math.Exp(3) + float64(keys-1)) / (n - 1)
+		low += 1 / float64(keys) / (n - 1)
+	}
+	for i, want := range []float64{(high + low) / 2, high, low} {
+		s := f.Series[i]
+		if !slices.Equal(s.X, []float64{0, 5}) || math.Abs(s.Y[1]-want) > 1e-12 || s.Y[0] != s.Y[1] {
+			t.Errorf("%s: %v at %v, want %g", s.Name, s.Y, s.X, want)
+		}
+	}
+	p.Length = 1
+	if _, err := diagram.FirstToken([]diagram.LayerProblem{{Problem: p}}); err == nil {
+		t.Error("one token was drawn")
+	}
+	if _, err := diagram.FirstToken(nil); err == nil {
+		t.Error("no layer was drawn")
+	}
+}
