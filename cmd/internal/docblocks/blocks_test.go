@@ -108,6 +108,7 @@ var pages = []page{
 		{"model.onnx", "-o", "yarn.onnx", "--scaling", "yarn:factor=4,original_max_position_embeddings=64"},
 	}},
 	{name: "choosing.md"},
+	{name: "evidence.md"},
 	{name: "provenance.md", files: map[string]string{
 		"model.onnx": "models/llama__optimum/model.onnx",
 	}, write: [][]string{

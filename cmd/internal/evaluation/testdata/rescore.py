@@ -1,6 +1,6 @@
 """Scores the samples of `rope-rewrite eval` again, without any of its code, and repeats some answers with ONNX Runtime alone.
 
-    rope-rewrite eval FOLDER --task ruler --prompts -o RESULTS
+    rope-rewrite eval FOLDER --task ruler --prompts -o RESULTS     (or suggest, whose scores alone are computed again)
     python cmd/internal/evaluation/testdata/rescore.py RESULTS [--model MODEL.onnx --folder FOLDER --variant NAME --samples 200]
 
 The first part needs RESULTS alone: each score follows from the answers wanted and the one that was given, by the rules of
@@ -47,8 +47,11 @@ def rescore(title: dict, samples: list[dict], results: dict) -> tuple[int, int]:
         if abs(here - s["score"]) > 1e-12 or s["right"] != (here == 1):
             different += 1
             print(f"{s['task']}, {s['length']} tokens, sample {s['index']}: score {s['score']}, here {here}")
-    for c in results["cells"]:
-        scores = means.pop((c["variant"], c["task"], c["length"], c["depth"]))
+    depths = "cells" in results  # of eval; those of suggest are over all depths
+    for c in results["cells" if depths else "measured"]:
+        cell = (c["variant"], c["task"], c["length"])
+        keys = [k for k in means if k[:3] == cell and (not depths or k[3] == c["depth"])]
+        scores = [x for k in keys for x in means.pop(k)]
         here = sum(scores) / len(scores)
         if len(scores) != c["samples"] or abs(here - c["score"]) > 1e-12 or not c["low"] <= here <= c["high"]:
             different += 1
