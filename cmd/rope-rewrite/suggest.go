@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +18,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/recommend"
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -38,13 +39,12 @@ type suggestCommand struct {
 	output  string
 	resume  bool
 
-	plan      evaluation.Plan
-	model     string
-	base      rewrite.Options
-	cacheType string // of all that is measured; empty is the model's own
-	done      []evaluation.Sample
-	journal   *evaluation.Journal
-	progress  *cli.Progress
+	plan     evaluation.Plan
+	model    string
+	base     rewrite.Options // with the type of the caches of all that is measured
+	done     []evaluation.Sample
+	journal  *evaluation.Journal
+	progress *cli.Progress
 }
 
 // suggestDepths is in how many places of a text answers stand.
@@ -125,7 +125,7 @@ func (s *suggestCommand) run(cmd *cobra.Command, model string) (err error) {
 	if failed != nil {
 		return failed
 	}
-	result := &suggestResult{Model: model, CacheType: s.cacheType, Result: found}
+	result := &suggestResult{Model: model, CacheType: s.base.Cache.Type, Result: found}
 	if found.Best != "" {
 		result.Command = s.command(found.Best)
 	}
@@ -212,11 +212,11 @@ func (s *suggestCommand) measure(ctx context.Context, ask recommend.Ask) ([]eval
 	var large *evaluation.MemoryError
 	for {
 		err := s.ask(ctx, ask)
-		next := smaller(s.cacheType)
+		next := smaller(s.base.Cache.Type)
 		if !errors.As(err, &large) || next == "" {
 			return s.done, err
 		}
-		s.cacheType, s.base.Cache.Type = next, next
+		s.base.Cache.Type = next
 	}
 }
 
@@ -257,19 +257,19 @@ func (s *suggestCommand) ask(ctx context.Context, ask recommend.Ask) error {
 // command is what applies a method to the model.
 func (s *suggestCommand) command(method string) string {
 	text := fmt.Sprintf("rope-rewrite %s %s --context %d", s.model, recommend.Flags(method), int64(s.context))
-	if s.cacheType != "" {
-		text += " --kv growing:type=" + s.cacheType
+	if cacheType := s.base.Cache.Type; cacheType != "" {
+		text += " --kv growing:type=" + cacheType
 	}
 	return text
 }
 
 // write puts the result into the output folder.
 func (s *suggestCommand) write(r *suggestResult) error {
-	var b strings.Builder
+	var b bytes.Buffer
 	if err := cli.PrintJSON(&b, r); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(s.output, "results.json"), []byte(b.String()), 0o666)
+	return configfile.Write(filepath.Join(s.output, "results.json"), b.Bytes(), 0o644)
 }
 
 // suggestText says what was found.

@@ -52,7 +52,6 @@ func (s Search) Run(ctx context.Context) (Result, error) {
 	r := &running{Search: s, samples: map[string]evaluation.Sample{}}
 	r.result = Result{Task: s.Task, Trained: s.Trained, Context: s.Context}
 	err := r.run(ctx)
-	r.summarise()
 	return r.result, err
 }
 
@@ -206,11 +205,11 @@ func (r *running) ask(ctx context.Context, ask Ask) error {
 		}
 		r.samples[key] = s
 	}
+	r.summarise()
 	return err
 }
 
 func (r *running) cell(method string, length int) evaluation.Cell {
-	r.summarise()
 	c, _ := r.result.Share(method, length)
 	return c
 }

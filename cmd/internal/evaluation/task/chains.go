@@ -55,11 +55,7 @@ func (d chainsDrawn) book(f Form) (b book) {
 		values := map[string]string{"key": d.Values[i]}
 		for j, name := range chain {
 			values["previous"], values["name"] = values["name"], name
-			text := f.Next
-			if j == 0 {
-				text = f.Needle
-			}
-			lines = append(lines, filled(text, values))
+			lines = append(lines, filled(f.needle(j), values))
 		}
 		pieces = insert(pieces, lines, d.Places[i])
 		b.asked = append(b.asked, asked{map[string]string{"key": d.Values[i], "count": fmt.Sprint(len(chain))}, chain})

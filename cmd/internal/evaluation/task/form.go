@@ -102,6 +102,14 @@ func ParseForm(b []byte) (f Form, err error) {
 	return f, nil
 }
 
+// needle is the text of needle i, which the first one has for itself.
+func (f Form) needle(i int) string {
+	if i == 0 {
+		return f.Needle
+	}
+	return f.Next
+}
+
 // prompt is the text with what stands before and behind it.
 func (f Form) prompt(haystack string, values map[string]string) Prompt {
 	between := f.Between

@@ -30,11 +30,7 @@ func needles(c *Cell) ([]Sample, error) {
 		var names []string
 		for i, at := range rng.Perm(len(cities))[:min(c.Form.Needles, len(cities))] {
 			name, key := cities[at], number(rng)
-			text := c.Form.Next
-			if i == 0 {
-				text = c.Form.Needle
-			}
-			p.needles = append(p.needles, filled(text, map[string]string{"name": name, "key": key}))
+			p.needles = append(p.needles, filled(c.Form.needle(i), map[string]string{"name": name, "key": key}))
 			p.answers, names = append(p.answers, key), append(names, name)
 		}
 		p.question = map[string]string{"name": names[0], "names": strings.Join(names, ", ")}
@@ -48,11 +44,7 @@ func variables(c *Cell) ([]Sample, error) {
 		values := map[string]string{"key": key}
 		for i := range c.Form.Needles {
 			values["previous"], values["name"] = values["name"], word(rng, "ABCDEFGHIJKLMNOPQRSTUVWXYZ", 5)
-			text := c.Form.Next
-			if i == 0 {
-				text = c.Form.Needle
-			}
-			p.needles = append(p.needles, filled(text, values))
+			p.needles = append(p.needles, filled(c.Form.needle(i), values))
 			p.answers = append(p.answers, values["name"])
 		}
 		p.question = map[string]string{"key": key}
