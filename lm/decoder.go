@@ -90,6 +90,10 @@ func (d *Decoder) Capacity() int { return int(d.signature.Capacity) }
 // CacheRows is the number of rows of the longest buffer of a cache of fixed capacity; 0 when caches grow.
 func (d *Decoder) CacheRows() int { return int(d.signature.Rows) }
 
+// Documents reports whether the model takes document ids (Row.Documents): it was patched with --documents
+// or a mask by documents. Another model pays no attention to them.
+func (d *Decoder) Documents() bool { return d.signature.Takes(signature.Documents) }
+
 // WholePrompts reports whether the model's frequencies depend on the length of a call,
 // so that a prompt in several calls gives another result than in one.
 func (d *Decoder) WholePrompts() bool { return d.whole }

@@ -88,7 +88,8 @@ func AddRopeParameters(opts *rewrite.Options, text string) error {
 	return nil
 }
 
-// AddMethod reads "AXIS SPEC", or several with semicolons between.
+// AddMethod reads "AXIS SPEC", or several with semicolons between. Document ids, which some masks need, come from
+// an input of the model.
 func AddMethod(opts *rewrite.Options, text string) error {
 	for part := range strings.SplitSeq(text, ";") {
 		axis, spec, found := strings.Cut(strings.TrimSpace(part), " ")
@@ -100,7 +101,16 @@ func AddMethod(opts *rewrite.Options, text string) error {
 			return err
 		}
 	}
+	if slices.ContainsFunc(opts.Edits, ofDocuments) || slices.ContainsFunc(opts.LayerEdits, func(e rewrite.LayerEdit) bool { return ofDocuments(e.Spec) }) {
+		opts.Documents.Input = rewrite.DocumentsInput
+	}
 	return nil
+}
+
+// ofDocuments reports whether a method needs document ids.
+func ofDocuments(s rope.Spec) bool {
+	m, err := rope.Lookup(s.Axis, s.Name)
+	return err == nil && m.Part == rope.DocumentPart
 }
 
 // methodAxes are the axes on which a method can be given.

@@ -1,9 +1,11 @@
 package evaluation
 
 import (
+	"sort"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
@@ -42,6 +44,35 @@ func (p *prompter) tokens(prompt task.Prompt) ([]int64, error) {
 		return nil, err
 	}
 	return p.tokenizer.Encode(text)
+}
+
+// row is a prompt with the document of each token, if its text is of documents: Anchor for what stands before
+// them, Reader for what stands behind them. It has no documents where decoding gives another text.
+func (p *prompter) row(prompt task.Prompt) (row lm.Row, err error) {
+	if row.Tokens, err = p.tokens(prompt); err != nil || prompt.Cuts == nil {
+		return row, err
+	}
+	var whole strings.Builder
+	starts := make([]int, len(row.Tokens))
+	stream := p.tokenizer.Stream(true)
+	for i, id := range row.Tokens {
+		starts[i] = whole.Len()
+		whole.WriteString(stream.Add(id))
+	}
+	whole.WriteString(stream.Flush())
+	at := strings.Index(whole.String(), prompt.Text)
+	if at < 0 {
+		return row, nil
+	}
+	cuts := prompt.Cuts
+	for _, start := range starts {
+		document := int64(sort.Search(len(cuts), func(i int) bool { return cuts[i] > start-at }))
+		if document == int64(len(cuts)) {
+			document = lm.Reader
+		}
+		row.Documents = append(row.Documents, document)
+	}
+	return row, nil
 }
 
 // count is how many tokens a prompt has.

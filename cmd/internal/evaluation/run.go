@@ -28,7 +28,10 @@ type Sample struct {
 	Tokens  int      `json:"tokens"`           // of the prompt or window
 	Prompt  string   `json:"prompt,omitempty"` // SHA-256 of the prompt's tokens, with commas between them
 	IDs     []int64  `json:"ids,omitempty"`    // the tokens themselves, if Options.Prompts asks for them
-	Seconds float64  `json:"seconds"`
+	// Documents are the document ids of a prompt that has documents, as a model takes them that was patched for such
+	// (lm.Row), if Options.Prompts asks for them.
+	Documents []int64 `json:"documents,omitempty"`
+	Seconds   float64 `json:"seconds"`
 	// LogLoss is the mean negative log-probability, in nats, of each Block tokens of a
 	// window; the first block has one less, the last may have fewer.
 	LogLoss []float64 `json:"log_loss,omitempty"`
@@ -136,6 +139,9 @@ func (r *runner) questions(ctx context.Context, v Variant, m *opened) error {
 				return err
 			}
 			trials = slices.DeleteFunc(trials, func(t Trial) bool { return r.done[t.sample(v).key()] })
+			if m.model.Decoder().Documents() && slices.ContainsFunc(trials, Trial.lost) {
+				return fmt.Errorf("%s: the model takes document ids, but the tokenizer or the chat template changes the text of the documents, so that their tokens are not known", name)
+			}
 			plan, err := r.within(m, trials)
 			if err != nil {
 				return err
@@ -234,7 +240,7 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 			if kept[n] != nil {
 				continue
 			}
-			if _, err := m.text.Prefill(ctx, lm.Row{Tokens: t.Tokens[m.text.Length():n]}); err != nil {
+			if _, err := m.text.Prefill(ctx, t.part(m.text.Length(), n)); err != nil {
 				return err
 			}
 			if kept[n], err = m.text.Snapshot(); err != nil {
@@ -243,7 +249,7 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 		}
 		s := t.sample(v)
 		if r.Prompts {
-			s.IDs = t.Tokens
+			s.IDs, s.Documents = t.Tokens, t.Documents
 		}
 		if s.Answer, err = answer(ctx, m, t); err != nil {
 			return err
@@ -262,7 +268,7 @@ func (r *runner) ask(ctx context.Context, v Variant, m *opened, trials []Trial, 
 // changes the score.
 func answer(ctx context.Context, m *opened, t Trial) (text string, err error) {
 	options := lm.GenerateOptions{MaxTokens: t.Most, Sample: &sample.Options{}}
-	for token, err := range m.model.GenerateIn(ctx, m.text, lm.Input{Tokens: t.Tokens}, options) {
+	for token, err := range m.model.GenerateIn(ctx, m.text, lm.Input{Row: t.Row}, options) {
 		if err != nil {
 			return text, err
 		}

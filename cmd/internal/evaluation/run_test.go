@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/lm"
+	"github.com/rope-rewrite/rope-rewrite/lm/sample"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -97,6 +100,67 @@ func TestRun(t *testing.T) {
 	rest, err := run(t, plan(), v, evaluation.Options{Model: options, Done: samples[:20]})
 	if err != nil || len(rest) != len(samples)-20 {
 		t.Errorf("%d samples are computed again of %d, %v", len(rest), len(samples)-20, err)
+	}
+}
+
+// The document ids of a prompt reach a model whose mask is by documents: its answers are those of the whole prompt with its
+// ids, and not those of a single document.
+func TestMaskByDocuments(t *testing.T) {
+	v, options := variants(t)
+	masked := v[0]
+	masked.Name, masked.AsIs = "intra-document", false
+	mask, err := rope.ParseSpec(rope.MaskAxis, "intra-document")
+	if err != nil {
+		t.Fatal(err)
+	}
+	masked.Patch.Edits, masked.Patch.Documents.Input = []rope.Spec{mask}, rewrite.DocumentsInput
+	// The model's tokenizer has no line ends.
+	form := task.Form{Before: "Read these. ", Needle: "Document {name}: {key}", Between: " ", Question: "Question: {name}", Answer: "{begin}", Tokens: 32, Share: 5}
+	p := evaluation.Plan{
+		Tasks: []string{"qa_1"}, Lengths: []int{5000}, Depths: []float64{0}, Samples: 5, Seed: 1, Windows: 1, Forms: map[string]task.Form{"qa_1": form},
+	}
+	samples, err := run(t, p, []evaluation.Variant{masked}, evaluation.Options{Model: options, Prompts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.Open(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	path := filepath.Join(t.TempDir(), "model.onnx")
+	if _, err := rewrite.Rewrite(t.Context(), m, masked.Patch); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	patched, err := lm.Open(path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer patched.Close()
+	others := 0
+	for _, s := range samples {
+		answer := func(documents []int64) (text string) {
+			in := lm.Input{Row: lm.Row{Tokens: s.IDs, Documents: documents}}
+			for token, err := range patched.Generate(t.Context(), in, lm.GenerateOptions{MaxTokens: 32, Sample: &sample.Options{}}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				text += token.Text
+			}
+			return text
+		}
+		if want := answer(s.Documents); s.Answer != want {
+			t.Errorf("sample %d is answered by %q, want %q", s.Index, s.Answer, want)
+		}
+		if answer(nil) != s.Answer {
+			others++
+		}
+	}
+	if others == 0 {
+		t.Error("documents change no answer: the test shows nothing")
 	}
 }
 

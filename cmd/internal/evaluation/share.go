@@ -1,6 +1,10 @@
 package evaluation
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/lm"
+)
 
 // worthwhile is how many tokens must be shared for a cache to be stored: fewer are computed again.
 const worthwhile = 32
@@ -21,7 +25,7 @@ func stages(trials []Trial, sharing bool) []stage {
 	}
 	common := make([]int, len(trials)) // tokens that a trial begins with as the next one does
 	for i := range len(trials) - 1 {
-		common[i] = min(prefix(trials[i].Tokens, trials[i+1].Tokens), len(trials[i].Tokens)-1, len(trials[i+1].Tokens)-1)
+		common[i] = min(prefix(trials[i].Row, trials[i+1].Row), len(trials[i].Tokens)-1, len(trials[i+1].Tokens)-1)
 	}
 	var kept []int
 	for i := range trials {
@@ -57,10 +61,10 @@ func later(common []int) (list []int) {
 	return list
 }
 
-// prefix is how many tokens two texts begin with alike.
-func prefix(a, b []int64) int {
+// prefix is how many tokens two prompts begin with alike, of the same documents.
+func prefix(a, b lm.Row) int {
 	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
+	for n < min(len(a.Tokens), len(b.Tokens)) && a.Tokens[n] == b.Tokens[n] && (a.Documents == nil || b.Documents == nil || a.Documents[n] == b.Documents[n]) {
 		n++
 	}
 	return n

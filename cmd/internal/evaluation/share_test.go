@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 // Whatever the trials, each begins with what an earlier one left and the two have in common, and
@@ -18,7 +20,7 @@ func TestStages(t *testing.T) {
 				part := int64(rapid.IntRange(0, 1).Draw(t, "part"))
 				tokens = append(tokens, slices.Repeat([]int64{part}, rapid.IntRange(1, 60).Draw(t, "length"))...)
 			}
-			trials = append(trials, Trial{Tokens: tokens})
+			trials = append(trials, Trial{Row: lm.Row{Tokens: tokens}})
 		}
 		plan := stages(trials, true)
 		kept := map[int][]int64{}
@@ -59,7 +61,7 @@ func TestStagesOfDepths(t *testing.T) {
 	}
 	for _, depth := range []int{300, 700} {
 		for key := range int64(3) {
-			trials = append(trials, Trial{Tokens: slices.Concat(text[:depth], []int64{-1 - key}, text[depth:])})
+			trials = append(trials, Trial{Row: lm.Row{Tokens: slices.Concat(text[:depth], []int64{-1 - key}, text[depth:])}})
 		}
 	}
 	var from []int

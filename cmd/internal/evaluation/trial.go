@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 )
 
 // Perplexity is the task that asks nothing: how well the model predicts a text.
@@ -16,9 +17,9 @@ func TaskNames() []string { return append(task.Names(), Perplexity) }
 type Trial struct {
 	task.Sample
 	Task   task.Task
-	Length int     // tokens that were asked for; the prompt and its answer have at most so many
-	Tokens []int64 // the prompt
-	Most   int     // tokens of an answer
+	Length int // tokens that were asked for; the prompt and its answer have at most so many
+	lm.Row     // the prompt; with document ids where its text is of documents
+	Most   int // tokens of an answer
 }
 
 // trials are those of a task at a length.
@@ -36,14 +37,26 @@ func (p Plan) trials(by *prompter, name string, length int) (list []Trial, err e
 		return nil, err
 	}
 	for _, s := range samples {
-		tokens, err := by.tokens(s.Prompt)
+		row, err := by.row(s.Prompt)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Trial{Sample: s, Task: t, Length: length, Tokens: tokens, Most: form.Tokens})
+		list = append(list, Trial{Sample: s, Task: t, Length: length, Row: row, Most: form.Tokens})
 	}
 	return slices.Clip(list), nil
 }
+
+// part is a part of the prompt.
+func (t Trial) part(from, to int) lm.Row {
+	row := lm.Row{Tokens: t.Tokens[from:to]}
+	if t.Documents != nil {
+		row.Documents = t.Documents[from:to]
+	}
+	return row
+}
+
+// lost reports whether it is not known which tokens are of which document.
+func (t Trial) lost() bool { return t.Cuts != nil && t.Documents == nil }
 
 // sample is the trial's, without its outcome.
 func (t Trial) sample(v Variant) Sample {

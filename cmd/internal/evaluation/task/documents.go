@@ -31,7 +31,12 @@ func documents(c *Cell, each int, draw func(rng *rand.Rand, n, questions int) do
 
 // book is the text of what was drawn.
 func (d documentsDrawn) book(f Form) (b book) {
-	b.haystack = f.joined(f.numbered(d.Documents))
+	pieces := f.numbered(d.Documents)
+	b.haystack = f.joined(pieces)
+	for i := range pieces {
+		b.cuts = append(b.cuts, len(b.haystack)-len(f.joined(pieces[i:])))
+	}
+	b.cuts = append(b.cuts, len(b.haystack))
 	for _, q := range d.Asked {
 		b.asked = append(b.asked, asked{map[string]string{"name": q.Question, "begin": q.Begin}, q.Answers})
 	}

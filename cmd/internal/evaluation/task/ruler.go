@@ -11,6 +11,7 @@ import (
 type book struct {
 	example  string // a text, its question and their answer, which stand before
 	haystack string
+	cuts     []int // where in the haystack documents begin, and where the last one ends; nil for one text
 	asked    []asked
 }
 
@@ -24,6 +25,9 @@ type asked struct {
 func (c *Cell) prompt(b book, i int) Prompt {
 	p := c.Form.prompt(b.haystack, b.asked[i].values)
 	p.Text = b.example + p.Text
+	for _, at := range b.cuts {
+		p.Cuts = append(p.Cuts, len(b.example)+len(c.Form.Before)+at)
+	}
 	return p
 }
 

@@ -123,6 +123,7 @@ type Prompt struct {
 	System string // of the conversation; may be empty
 	Text   string // what the user says
 	Answer string // what the model's answer begins with; may be empty
+	Cuts   []int  // where in Text each document begins, in bytes, and where the last one ends; nil for a text that is one
 }
 
 // Sample is one question with its answers.

@@ -161,17 +161,18 @@ class Model:
         sizes = lambda shape: [d if isinstance(d, int) else int(axis == 0) for axis, d in enumerate(shape)]
         return {name: np.zeros(sizes(shape), np.float32) for name, shape in self.inputs.items() if name.startswith("past")}
 
-    def forward(self, ids: list[int], seen: int, past: dict) -> tuple[np.ndarray, dict]:
+    def forward(self, ids: list[int], seen: int, past: dict, documents: list[int] | None = None) -> tuple[np.ndarray, dict]:
         feeds = {"input_ids": [ids], "attention_mask": np.ones((1, seen + len(ids))), "position_ids": [np.arange(seen, seen + len(ids))]}
+        feeds["document_ids"] = [documents or [1] * (seen + len(ids))]
         feeds = {name: np.asarray(x, np.int64) for name, x in feeds.items() if name in self.inputs}
         values = dict(zip(self.outputs, self.session.run(self.outputs, feeds | past)))
         return values["logits"][0], {name: values[name.replace("past_key_values", "present")] for name in past}
 
-    def answer(self, ids: list[int], most: int, ends: list[int]) -> tuple[list[int], float]:
-        """What the model goes on with, greedily, and by how much the closest choice was made."""
+    def answer(self, ids: list[int], most: int, ends: list[int], documents: list[int] | None = None) -> tuple[list[int], float]:
+        """What the model goes on with, greedily, and by how much the closest choice was made. The answer is of the last document."""
         past, seen, step, out, margin = self.empty(), 0, ids, [], float("inf")
         while len(out) < most:
-            logits, past = self.forward(step, seen, past)
+            logits, past = self.forward(step, seen, past, documents and documents + documents[-1:] * len(out))
             second, first = np.sort(logits[-1])[-2:]
             margin, token = min(margin, float(first - second)), int(logits[-1].argmax())
             if token in ends:

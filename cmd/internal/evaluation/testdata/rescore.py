@@ -85,7 +85,7 @@ def repeat(a: argparse.Namespace, title: dict, samples: list[dict]) -> tuple[int
         if missing := [w for w in s["wanted"] if w not in text]:
             different += 1
             print(f"{name}: {missing} cannot be found in the text")
-        out, margin = model.answer(s["ids"], title["Forms"][s["task"]]["Tokens"], ends)
+        out, margin = model.answer(s["ids"], title["Forms"][s["task"]]["Tokens"], ends, s.get("documents"))
         here, said = tokenizer.decode(out).strip(), s.get("answer", "").strip()
         # eval ends where it finds everything; before that the answers are the same.
         if not here.startswith(said) or s["score"] < 1 and here != said:
