@@ -1,28 +1,45 @@
-// Package testsample lets a long list of cases keep a sample in make test.
+// Package testsample lets a long list of cases keep a sample in make test and make test-all.
 //
-// Make test runs go test -short and make test-all runs it without: then every function here
-// leaves everything as it is. What -short leaves out is a skipped test that says how much.
+// Make test runs go test -short, and make test-all runs it without: then twice as many cases are tried. Make
+// test-every sets the variable Every, and every case of every list is tried. What is left out is a skipped test
+// that says how much.
 package testsample
 
 import (
 	"cmp"
 	"maps"
+	"os"
 	"slices"
 	"testing"
 )
 
+// Every is the environment variable that asks for all cases, if it is not empty.
+const Every = "ROPE_TEST_EVERY"
+
+// size is how many of so many cases are tried where a sample of make test has n, and the command that tries more.
+func size(count, n int) (tried int, more string) {
+	switch {
+	case testing.Short():
+		return min(n, count), "test-all"
+	case os.Getenv(Every) == "":
+		return min(2*n, count), "test-every"
+	}
+	return count, ""
+}
+
 // Of returns the cases that are tried: n of them under -short, the first and the others at
-// equal distances behind it.
+// equal distances behind it, and twice as many without.
 func Of[T any](t *testing.T, cases []T, n int) []T {
 	t.Helper()
-	if !testing.Short() || len(cases) <= n {
+	n, more := size(len(cases), n)
+	if n == len(cases) {
 		return cases
 	}
 	var picked []T
 	for _, i := range spread(len(cases), n) {
 		picked = append(picked, cases[i])
 	}
-	left(t, len(cases)-n, len(cases))
+	left(t, len(cases)-n, len(cases), more)
 	return picked
 }
 
@@ -45,13 +62,14 @@ func OfMap[K cmp.Ordered, V any](t *testing.T, cases map[K]V, n int) map[K]V {
 	return picked
 }
 
-// Times returns how often something drawn is tried: all times, and n under -short.
+// Times returns how often something drawn is tried: n times under -short, twice as often without, and all times
+// where every case is asked for.
 func Times(t *testing.T, all, n int) int {
 	t.Helper()
-	if !testing.Short() || all <= n {
-		return all
+	n, more := size(all, n)
+	if n < all {
+		left(t, all-n, all, more)
 	}
-	left(t, all-n, all)
 	return n
 }
 
@@ -63,8 +81,16 @@ func All(t testing.TB, why string) {
 	}
 }
 
-// left makes what is left out a test that is skipped, for the list at the end of make test.
-func left(t *testing.T, left, of int) {
+// EveryCase skips a test but where every case is asked for: it takes minutes, or gigabytes.
+func EveryCase(t testing.TB, why string) {
 	t.Helper()
-	t.Run("left out", func(t *testing.T) { t.Skipf("left to make test-all: %d of %d cases", left, of) })
+	if testing.Short() || os.Getenv(Every) == "" {
+		t.Skipf("left to make test-every: %s", why)
+	}
+}
+
+// left makes what is left out a test that is skipped, for the list at the end of the command.
+func left(t *testing.T, left, of int, more string) {
+	t.Helper()
+	t.Run("left out", func(t *testing.T) { t.Skipf("left to make %s: %d of %d cases", more, left, of) })
 }

@@ -25,33 +25,48 @@ func TestAsked(t *testing.T) {
 	if os.Getenv(asked) == "" {
 		return
 	}
-	cases := []int{4, 3, 2, 1}
+	cases := []int{5, 4, 3, 2, 1}
 	t.Log("of a list", Of(t, cases, 2))
-	t.Log("of a short list", Of(t, cases, 4))
-	t.Log("by name", slices.Sorted(maps.Keys(OfMap(t, map[string]int{"d": 4, "a": 1, "c": 3}, 2))))
+	t.Log("of a short list", Of(t, cases, 5))
+	t.Log("by name", slices.Sorted(maps.Keys(OfMap(t, map[string]int{"d": 4, "a": 1, "c": 3}, 1))))
 	t.Log("times", Times(t, 100, 10))
-	All(t, "it is large")
-	t.Log("to its end")
+	for name, skip := range map[string]func(testing.TB, string){"all": All, "every": EveryCase} {
+		t.Run(name, func(t *testing.T) {
+			skip(t, "it is large")
+			t.Log("to the end of", name)
+		})
+	}
 }
 
 func TestSample(t *testing.T) {
-	for flag, want := range map[string][]string{
-		"-test.short": {"of a list [4 2]", "2 of 4 cases", "of a short list [4 3 2 1]", "by name [a c]", "1 of 3 cases", "times 10", "90 of 100 cases", "left to make test-all: it is large"},
-		"-test.v":     {"of a list [4 3 2 1]", "of a short list [4 3 2 1]", "by name [a c d]", "times 100", "to its end"},
+	for _, c := range []struct {
+		flag, every string
+		want        []string
+	}{
+		{"-test.short", "", []string{
+			"of a list [5 3]", "left to make test-all: 3 of 5 cases", "of a short list [5 4 3 2 1]", "by name [a]", "2 of 3 cases", "times 10", "90 of 100 cases",
+			"left to make test-all: it is large", "left to make test-every: it is large",
+		}},
+		{"-test.short", "1", []string{"left to make test-all: 3 of 5 cases", "left to make test-every: it is large"}},
+		{"-test.v", "", []string{
+			"of a list [5 4 3 2]", "left to make test-every: 1 of 5 cases", "by name [a c]", "1 of 3 cases", "times 20", "80 of 100 cases",
+			"to the end of all", "left to make test-every: it is large",
+		}},
+		{"-test.v", "1", []string{"of a list [5 4 3 2 1]", "of a short list [5 4 3 2 1]", "by name [a c d]", "times 100", "to the end of all", "to the end of every"}},
 	} {
-		command := exec.Command(os.Args[0], "-test.run=^TestAsked$", "-test.v", flag)
-		command.Env = append(os.Environ(), asked+"=1")
+		command := exec.Command(os.Args[0], "-test.run=^TestAsked$", "-test.v", c.flag)
+		command.Env = append(os.Environ(), asked+"=1", Every+"="+c.every)
 		out, err := command.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		for _, text := range want {
+		for _, text := range c.want {
 			if !strings.Contains(string(out), text) {
-				t.Errorf("%s: it does not say %q:\n%s", flag, text, out)
+				t.Errorf("%s, %q: it does not say %q:\n%s", c.flag, c.every, text, out)
 			}
 		}
-		if strings.Contains(string(out), "SKIP") != (flag == "-test.short") {
-			t.Errorf("%s: %s", flag, out)
+		if strings.Contains(string(out), "SKIP") == (c.flag == "-test.v" && c.every != "") {
+			t.Errorf("%s, %q: %s", c.flag, c.every, out)
 		}
 	}
 }

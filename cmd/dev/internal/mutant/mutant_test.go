@@ -29,7 +29,7 @@ var exports = []string{
 func TestMutants(t *testing.T) {
 	testruntime.Require(t)
 	worker := []string{os.Args[0]}
-	each := testsample.Times(t, 15, 10) // mutants of an export, of which ONNX Runtime runs about a third
+	each := testsample.Times(t, 15, 6) // mutants of an export, of which ONNX Runtime runs about a third
 	for i, name := range testsample.Of(t, exports, 4) {
 		t.Run(name, func(t *testing.T) {
 			eng, err := engine.NewWorker(engine.Config{Threads: 1}, worker[0])
