@@ -222,6 +222,10 @@ eval-caches: build ## Measure what caches of int8 and float16 cost SmolLM2 at 2K
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/eval-caches.sh
 
+evidence: build ## Measure methods on SmolLM2 at 12K, and answers over packed documents, for docs/evidence.md (three hours)
+	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
+	@sh scripts/evidence.sh
+
 # Its models are those of make eval-caches.
 profile-token: build ## Show where a token at 4,096 keys spends its time in SmolLM2 (TORCH=PYTHON with onnxruntime)
 	$(TORCH) scripts/profile-token.py $(ROPE_OPS_LIBRARY) $(foreach type,float32 float16 int8,$(BUILD)/smollm2/dynamo18/$(type).onnx)
