@@ -49,6 +49,9 @@ func evalTables(w *cli.Writer, r *evalResult) {
 	for _, c := range evaluation.OverDepths(r.Cells) {
 		put(c.Task+", "+c.What()+" with its 95 % interval", 12, c.Variant, c.Length, fmt.Sprintf("%.0f%% %.0f-%.0f", 100*c.Score, 100*c.Low, 100*c.High))
 	}
+	for _, m := range r.Means {
+		put("mean of RULER's thirteen tasks with its 95 % interval", 12, m.Variant, m.Length, fmt.Sprintf("%.0f%% %.0f-%.0f", 100*m.Score, 100*m.Low, 100*m.High))
+	}
 	for _, x := range r.Readings {
 		text := perplexityText(x.Perplexity)
 		if x.High > 0 {

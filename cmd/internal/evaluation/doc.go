@@ -14,7 +14,7 @@
 //   - variant.go: a model, patched and opened
 //   - run.go, perplexity.go: trials and texts through a model
 //   - journal.go, about.go: samples in a file, one line each, and whose they are
-//   - summary.go, interval.go: cells and their intervals
+//   - summary.go, means.go, interval.go: cells, means of tasks and their intervals
 //   - check.go: conditions such as passkey@12K>=0.9
 //   - report.go, names.go: heat maps, curves and a page
 package evaluation

@@ -44,8 +44,9 @@ func WriteReport(folder string, results []byte, s Summary, variants []Title) err
 		Variants []Title
 		Pictures []shown
 		Cells    []Cell
+		Means    []Mean
 		Readings []Reading
-	}{variants, nil, OverDepths(s.Cells), s.Readings}
+	}{variants, nil, OverDepths(s.Cells), s.Means, s.Readings}
 	for _, p := range pictures(s, variants) {
 		of := shown{About: p.about}
 		for _, theme := range []figure.Theme{figure.Light, figure.Dark} {

@@ -60,6 +60,7 @@ type Curve struct {
 // Summary is what an evaluation found.
 type Summary struct {
 	Cells    []Cell    `json:"cells"`
+	Means    []Mean    `json:"means,omitempty"`
 	Readings []Reading `json:"readings"`
 	Curves   []Curve   `json:"curves"`
 }
@@ -102,6 +103,7 @@ func Summarise(samples []Sample, lengths []int) Summary {
 	for i := range s.Cells {
 		s.Cells[i].finish()
 	}
+	s.Means = means(s.Cells)
 	for _, windows := range variants {
 		slices.SortStableFunc(windows, func(a, b Sample) int { return cmp.Compare(a.Index, b.Index) })
 	}

@@ -56,6 +56,11 @@ def rescore(title: dict, samples: list[dict], results: dict) -> tuple[int, int]:
         if len(scores) != c["samples"] or abs(here - c["score"]) > 1e-12 or not c["low"] <= here <= c["high"]:
             different += 1
             print(f"{c['task']}, {c['length']} tokens: mean {c['score']} of {c['samples']}, here {here} of {len(scores)}")
+    for m in results.get("means", []):
+        here = [c["score"] for c in results["cells"] if (c["variant"], c["length"]) == (m["variant"], m["length"]) and c["task"] in ALL + PART]
+        if len(here) != len(ALL + PART) or abs(sum(here) / len(here) - m["score"]) > 1e-12:
+            different += 1
+            print(f"mean of {m['variant']} at {m['length']} tokens: {m['score']}, here {sum(here) / len(here)} of {len(here)} tasks")
     for key in means:
         different += 1
         print(f"{key} is not in results.json")
