@@ -17,7 +17,7 @@ measure() { # folder, flags of eval...
 	resume=
 	[ ! -f "$folder/samples.jsonl" ] || resume=--resume
 	# shellcheck disable=SC2086 # one word or none
-	"$build/rope-rewrite" eval "$model" "$@" --method none -o "$folder" $resume
+	"$build/rope-rewrite" eval "$model" --method none "$@" -o "$folder" $resume
 }
 
 text() {
