@@ -17,6 +17,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -40,6 +41,7 @@ var update = flag.Bool("update", false, "write what is said into testdata/mistak
 //	report             the last stdout is one JSON report with every promised key
 //	spoil KIND IN OUT  write a damaged copy of a model, see spoil_test.go
 //	cut N IN OUT       copy the first N bytes
+//	[!every]           whether make test-every runs the test
 //	transcript FILE    run the commands of a transcript, see below, and make the
 //	                   transcript of that the last stdout
 func TestScripts(t *testing.T) {
@@ -51,6 +53,12 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata",
 		UpdateScripts: *update,
+		Condition: func(name string) (bool, error) {
+			if name != "every" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return testsample.EveryCase(), nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv(customop.RuntimeVariable, onnxruntime)
 			env.Setenv(customop.LibraryVariable, library)

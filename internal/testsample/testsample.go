@@ -1,6 +1,6 @@
 // Package testsample lets a long list of cases keep a sample in make test and make test-all.
 //
-// Make test runs go test -short, and make test-all runs it without: then twice as many cases are tried. Make
+// Make test runs go test -short, and make test-all runs it without: then half as many cases more are tried. Make
 // test-every sets the variable Every, and every case of every list is tried. What is left out is a skipped test
 // that says how much.
 package testsample
@@ -21,14 +21,17 @@ func size(count, n int) (tried int, more string) {
 	switch {
 	case testing.Short():
 		return min(n, count), "test-all"
-	case os.Getenv(Every) == "":
-		return min(2*n, count), "test-every"
+	case !EveryCase():
+		return min(n+(n+1)/2, count), "test-every"
 	}
 	return count, ""
 }
 
+// EveryCase reports whether every case is asked for.
+func EveryCase() bool { return os.Getenv(Every) != "" && !testing.Short() }
+
 // Of returns the cases that are tried: n of them under -short, the first and the others at
-// equal distances behind it, and twice as many without.
+// equal distances behind it, and half as many more without.
 func Of[T any](t *testing.T, cases []T, n int) []T {
 	t.Helper()
 	n, more := size(len(cases), n)
@@ -62,8 +65,8 @@ func OfMap[K cmp.Ordered, V any](t *testing.T, cases map[K]V, n int) map[K]V {
 	return picked
 }
 
-// Times returns how often something drawn is tried: n times under -short, twice as often without, and all times
-// where every case is asked for.
+// Times returns how often something drawn is tried: n times under -short, half as often more without, and all
+// times where every case is asked for.
 func Times(t *testing.T, all, n int) int {
 	t.Helper()
 	n, more := size(all, n)
@@ -81,10 +84,10 @@ func All(t testing.TB, why string) {
 	}
 }
 
-// EveryCase skips a test but where every case is asked for: it takes minutes, or gigabytes.
-func EveryCase(t testing.TB, why string) {
+// Long skips a test but where every case is asked for: it takes minutes, or gigabytes.
+func Long(t testing.TB, why string) {
 	t.Helper()
-	if testing.Short() || os.Getenv(Every) == "" {
+	if !EveryCase() {
 		t.Skipf("left to make test-every: %s", why)
 	}
 }

@@ -210,7 +210,7 @@ func TestDistancesAgain(t *testing.T) {
 func TestDistancesFar(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	testsample.EveryCase(t, "16,384 tokens take minutes, and fewer are not far")
+	testsample.Long(t, "16,384 tokens take minutes, and fewer are not far")
 	const name, length, piece = "bloom__dynamo18", 16384, 128
 	patched, _ := kit.Patch(t, kit.Model(name), rewrite.Options{})
 	before, after := kit.OpenModel(t, kit.Model(name)), kit.OpenModel(t, patched)

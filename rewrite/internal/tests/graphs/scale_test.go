@@ -54,7 +54,7 @@ func TestManyLayersWithoutWeights(t *testing.T) {
 // A model with 3.6 GB of weights in a sparse file beside it is rewritten into
 // another folder without its weights being read or taking room anew.
 func TestWeightsBeyondTwoGigabytes(t *testing.T) {
-	testsample.EveryCase(t, "it writes a file of 3.6 GB")
+	testsample.Long(t, "it writes a file of 3.6 GB")
 	library := testruntime.Require(t)
 	size := largemodel.Llama{Layers: 2, Heads: 16, KVHeads: 4, HeadSize: 64, Intermediate: 120_000, Vocabulary: 100_000, Theta: 10000}
 	folder := t.TempDir()
