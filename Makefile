@@ -28,7 +28,7 @@ GO_FILES = $(shell git ls-files --cached --others --exclude-standard '*.go' | gr
 CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'native/*.h' 'native/*.cc' 'native/*.c' 'native/*.cu' 'native/*.cuh' | grep -v '\.gen\.h$$')
 
 # All that a first build needs is named at once, before anything is fetched.
-tools := $(GO) g++ cmake
+tools := $(if $(ORT_INCLUDE_DIR),,$(GO)) g++ cmake
 ifneq ($(filter onnxruntime,$(fetched)),)
 tools += $(if $(wildcard $(BUILD)/onnxruntime/version),,python3 pip)
 endif
@@ -127,7 +127,7 @@ CUDA_DIR ?= $(BUILD)/cuda-toolkit
 # CUDA_CODE is nvcc's list of chips; empty is that of native/cuda/CMakeLists.txt.
 CUDA_CODE ?=
 cuda_options = -DCUDA_DIR=$(CUDA_DIR) $(if $(CUDA_CODE),'-DCUDA_CODE=$(CUDA_CODE)')
-cuda: deps ## Build build/librope_ops_cuda.so, for the CPU and for CUDA (fetches a compiler once, 129 MB)
+cuda: deps ## Build build/librope_ops_cuda.so, for the CPU and for CUDA (fetches a compiler once, 100 MB)
 	@[ "$(CUDA_DIR)" != "$(BUILD)/cuda-toolkit" ] || sh scripts/fetch-cuda.sh
 	@sh scripts/build-native.sh $(BUILD)/native rope_ops_cuda -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	@ln -sf native/cuda/librope_ops_cuda.so $(BUILD)/librope_ops_cuda.so

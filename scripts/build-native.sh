@@ -1,6 +1,7 @@
 #!/bin/sh
 # build-native.sh DIRECTORY TARGET [CMAKE OPTION...] configures the op library
-# and its tests and builds one target (or all). The ONNX Runtime headers are those of the Go binding.
+# and its tests and builds one target (or all). The ONNX Runtime headers are those of the Go binding, or lie in
+# ORT_INCLUDE_DIR, with which no Go is needed.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 directory=$1
@@ -9,9 +10,10 @@ shift 2
 . "$here/pins.sh"
 
 root=$(dirname "$here")
-headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go list -m -f '{{.Dir}}' github.com/yalue/onnxruntime_go)
+headers=${ORT_INCLUDE_DIR:-}
+[ -n "$headers" ] || headers=$(cd "$root" && go mod download github.com/yalue/onnxruntime_go && go list -m -f '{{.Dir}}' github.com/yalue/onnxruntime_go)
 [ -f "$headers/onnxruntime_c_api.h" ] || {
-	echo "rope-rewrite: the Go module github.com/yalue/onnxruntime_go brought no onnxruntime_c_api.h; run go mod download and try again." >&2
+	echo "rope-rewrite: $headers holds no onnxruntime_c_api.h; run go mod download and try again, or give ONNX Runtime's include folder as ORT_INCLUDE_DIR." >&2
 	exit 1
 }
 [ -f "$HWY_DIR/hwy/highway.h" ] || {

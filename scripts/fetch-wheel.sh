@@ -36,7 +36,7 @@ if [ -z "$wheel" ]; then
 	echo "Fetching $name $version ..."
 	printf '%s==%s --hash=sha256:%s\n' "$name" "$version" "$sha256" >"$part/requirements.txt"
 	tags=
-	for tag in 28 27 26 17; do tags="$tags --platform manylinux_2_${tag}_$machine"; done
+	for tag in 28 27 26 17 12; do tags="$tags --platform manylinux_2_${tag}_$machine"; done
 	# shellcheck disable=SC2086 # one word per option
 	if ! python3 -m pip --disable-pip-version-check download --quiet --no-deps --only-binary=:all: \
 		--require-hashes --implementation cp --python-version "$python" --abi "cp$(printf '%s' "$python" | tr -d .)" \

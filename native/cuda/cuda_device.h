@@ -26,8 +26,44 @@ inline void CheckCuda(const std::string& what, cudaError_t error) {
   if (error != cudaSuccess) throw CudaError(what, error);
 }
 
-// Memory that runs give back, ready for the next one in any stream; of the
-// current device. It stays until the process ends.
+// Makes a device current for its lifetime.
+class OnDevice {
+ public:
+  explicit OnDevice(int device) {
+    CheckCuda("cudaGetDevice", cudaGetDevice(&before_));
+    if (device != before_) CheckCuda("cudaSetDevice", cudaSetDevice(device));
+    changed_ = device != before_;
+  }
+  ~OnDevice() {
+    if (changed_) cudaSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_ = 0;
+  bool changed_ = false;
+};
+
+// The device of a stream, which need not be the thread's current one.
+inline int DeviceOf(cudaStream_t stream) {
+  int device = 0;
+  CheckCuda("cudaStreamGetDevice", cudaStreamGetDevice(stream, &device));
+  return device;
+}
+
+// Whether launches go into a CUDA graph instead of running.
+inline bool IsCaptured(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CheckCuda("cudaStreamIsCapturing", cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+// Memory that runs give back, ready for the next one in any stream; of the current device. ONNX
+// Runtime's gpu_mem_limit does not count it, so that little stays: a decoding step needs a few KB,
+// and what a long prompt took goes back to the device.
+inline constexpr uint64_t kMostKept = 32 << 20;
+
 inline cudaMemPool_t MemoryPool() {
   static std::mutex mutex;
   static std::map<int, cudaMemPool_t> pools;
@@ -41,7 +77,7 @@ inline cudaMemPool_t MemoryPool() {
   props.location = {cudaMemLocationTypeDevice, device};
   cudaMemPool_t pool = nullptr;
   CheckCuda("cudaMemPoolCreate", cudaMemPoolCreate(&pool, &props));
-  uint64_t keep = UINT64_MAX;
+  uint64_t keep = kMostKept;
   CheckCuda("cudaMemPoolSetAttribute",
             cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
   return pools[device] = pool;

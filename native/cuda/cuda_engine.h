@@ -65,8 +65,15 @@ class CudaEngine {
     void* stream = nullptr;
     Check(api_, api_.KernelContext_GetGPUComputeStream(context, &stream),
           "KernelContext_GetGPUComputeStream");
+    const auto cuda_stream = static_cast<cudaStream_t>(stream);
     try {
-      return body(static_cast<cudaStream_t>(stream)) ? "" : "the GPU is out of memory";
+      if (cuda::IsCaptured(cuda_stream)) {
+        return "a CUDA graph would repeat the positions and lengths of the run that it was made "
+               "of; "
+               "turn off enable_cuda_graph";
+      }
+      const cuda::OnDevice current(cuda::DeviceOf(cuda_stream));
+      return body(cuda_stream) ? "" : "the GPU is out of memory";
     } catch (const cuda::CudaError& error) {
       return std::string("CUDA: ") + error.what();
     }

@@ -10,24 +10,12 @@ namespace {
 // What the library says about itself to whoever reads its file (customop.FindCUDALibrary).
 [[gnu::used]] constexpr char kCudaMark[] = "rope_ops cuda=1";
 
-// Calls body with a device current, and puts back the one that was.
-template <typename Body>
-void OnDevice(int device, const Body& body) {
-  int before = 0;
-  cuda::CheckCuda("cudaGetDevice", cudaGetDevice(&before));
-  cuda::CheckCuda("cudaSetDevice", cudaSetDevice(device));
-  body();
-  cudaSetDevice(before);
-}
-
 constexpr DeviceMemory kCudaMemory = {"Cuda",
                                       [](int device, size_t bytes) {
                                         void* memory = nullptr;
-                                        OnDevice(device, [&] {
-                                          cuda::CheckCuda("cudaMalloc", cudaMalloc(&memory, bytes));
-                                          cuda::CheckCuda("cudaMemset",
-                                                          cudaMemset(memory, 0, bytes));
-                                        });
+                                        const cuda::OnDevice current(device);
+                                        cuda::CheckCuda("cudaMalloc", cudaMalloc(&memory, bytes));
+                                        cuda::CheckCuda("cudaMemset", cudaMemset(memory, 0, bytes));
                                         return memory;
                                       },
                                       [](int /*device*/, void* memory) { cudaFree(memory); }};

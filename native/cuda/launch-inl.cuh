@@ -2,6 +2,8 @@
 #ifndef ROPE_CUDA_LAUNCH_INL_CUH_
 #define ROPE_CUDA_LAUNCH_INL_CUH_
 
+#include <atomic>
+
 #include "block.h"
 #include "kernels.h"
 #include "launch.h"
@@ -26,6 +28,24 @@ __global__ void __launch_bounds__(K::kThreads, 1) Enter(const __grid_constant__ 
   }
 }
 
+// Lets a kernel have all the shared memory that the current device gives a block, once for each
+// device. Threads that come here together set the same.
+template <typename K, typename T>
+cudaError_t AllowShared() {
+  static std::atomic<uint64_t> allowed{0};
+  int device = 0, most = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  const uint64_t bit = device < 64 ? uint64_t{1} << device : 0;  // of others nothing is remembered
+  if ((allowed.load(std::memory_order_relaxed) & bit) != 0) return cudaSuccess;
+  cudaError_t error =
+      cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  if (error == cudaSuccess) {
+    error = cudaFuncSetAttribute(Enter<K, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+  }
+  if (error == cudaSuccess) allowed.fetch_or(bit, std::memory_order_relaxed);
+  return error;
+}
+
 template <typename T>
 cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cudaStream_t stream) {
   static_assert(sizeof(Call<T>) <= 4096, "what a kernel may be given");
@@ -36,10 +56,7 @@ cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cud
   WithKernel<T>(kernel, call.schedule.shape, [&](auto k) {
     using K = decltype(k);
     const size_t shared = static_cast<size_t>(K::SharedFloats(call)) * sizeof(float);
-    if (shared > kWithoutAsking) {
-      error = cudaFuncSetAttribute(Enter<K, T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(shared));
-    }
+    if (shared > kWithoutAsking) error = AllowShared<K, T>();
     if (error != cudaSuccess) return;
     Enter<K, T><<<static_cast<unsigned>(blocks), K::kThreads, shared, stream>>>(call);
     error = cudaGetLastError();

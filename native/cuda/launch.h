@@ -9,6 +9,7 @@
 
 #include "call.h"
 #include "element.h"
+#include "stored.h"
 
 namespace rope::cuda {
 
@@ -28,7 +29,6 @@ cudaError_t LaunchRotary(RotaryStep step, int64_t blocks, const RotaryCall<T>& c
 
 // Copies up to kMostStored bytes to the device as part of a launch, so that the
 // host's memory may change at once.
-inline constexpr size_t kMostStored = 3072;
 cudaError_t LaunchStore(void* to, const void* from, size_t bytes, cudaStream_t stream);
 
 }  // namespace rope::cuda

@@ -65,9 +65,9 @@ class Run {
     TakeTensors();
     TakeCaches();
     TakeRotation();
-    TakeMask();
     TakeScore();
     TakeSchedule();
+    TakeMask();
     if (!upload_.Send(device_)) return false;
     for (const auto& stage : stage_) stage();
     Launch(Kernel::kAngles, call_.rotation.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_), call_);
@@ -276,7 +276,8 @@ class Run {
     mask.first_keys = params_.first_keys;
     if (!first_keys_.ends().empty()) upload_.Add(first_keys_.ends(), mask.first_keys_ends);
     mask.document_mask = params_.document_mask;
-    if (padding_.any()) {
+    if (!masked_) return;  // no block asks for a single key
+    if (padding_.holes()) {
       mask.shown_batch_stride = padding_.batch_stride();
       upload_.Add(padding_.shown(), mask.shown);
     }
@@ -365,6 +366,8 @@ class Run {
       most_tiles = std::max(most_tiles, tiles);
     }
     first.push_back(static_cast<int32_t>(spans.size()));
+    masked_ = std::any_of(spans.begin(), spans.end(),
+                          [](const Span& span) { return span.sight == Sight::kMasked; });
     upload_.Add(spans, schedule.spans);
     upload_.Add(first, schedule.first_span);
     if (call_.units() == 0) return;
@@ -385,6 +388,7 @@ class Run {
   const Positions<T> positions_;
   const Padding padding_;
   const FirstKeys first_keys_;
+  bool masked_ = false;  // padding or documents hide keys of some span
   Call<E> call_;
   Upload upload_;
   std::deque<char*> staged_;  // where pasts are moved; elements stay where they are

@@ -6,23 +6,34 @@
 namespace rope::cuda {
 namespace {
 
+template <size_t kBytes>
 struct Bytes {
-  uint32_t words[kMostStored / sizeof(uint32_t)];
+  uint32_t words[kBytes / sizeof(uint32_t)];
 };
 
-__global__ void Store(uint32_t* to, const __grid_constant__ Bytes bytes, unsigned count) {
+template <size_t kBytes>
+__global__ void Store(uint32_t* to, const __grid_constant__ Bytes<kBytes> bytes, unsigned count) {
   for (unsigned i = threadIdx.x; i < count; i += blockDim.x) to[i] = bytes.words[i];
+}
+
+template <size_t kBytes>
+cudaError_t LaunchBytes(void* to, const void* from, size_t bytes, cudaStream_t stream) {
+  Bytes<kBytes> copy;
+  std::memcpy(copy.words, from, bytes);
+  const auto words = static_cast<unsigned>((bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t));
+  Store<<<1, 256, 0, stream>>>(static_cast<uint32_t*>(to), copy, words);
+  return cudaGetLastError();
 }
 
 }  // namespace
 
+// A launch copies all of its arguments, used or not: most runs need little.
 cudaError_t LaunchStore(void* to, const void* from, size_t bytes, cudaStream_t stream) {
-  Bytes copy;
-  if (bytes > sizeof(copy)) return cudaErrorInvalidValue;
-  std::memcpy(copy.words, from, bytes);
-  const auto words = static_cast<unsigned>((bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t));
-  Store<<<1, 128, 0, stream>>>(static_cast<uint32_t*>(to), copy, words);
-  return cudaGetLastError();
+  constexpr size_t kFew = 1024, kSome = 4064;
+  if (bytes <= kFew) return LaunchBytes<kFew>(to, from, bytes, stream);
+  if (bytes <= kSome) return LaunchBytes<kSome>(to, from, bytes, stream);
+  if (bytes <= kMostStored) return LaunchBytes<kMostStored>(to, from, bytes, stream);
+  return cudaErrorInvalidValue;
 }
 
 }  // namespace rope::cuda

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,13 @@ inline void Expect(bool ok, const std::string& what) {
   if (ok) return;
   ++g_failures;
   std::fprintf(stderr, "FAILED: %s\n", what.c_str());
+}
+
+// Prints the name of a case before it runs, if the environment asks for it (ROPE_TEST_NAMES): what
+// hangs a device is then the last line.
+inline void Announce(const std::string& name) {
+  static const bool asked = std::getenv("ROPE_TEST_NAMES") != nullptr;
+  if (asked) std::fprintf(stderr, "%s\n", name.c_str());
 }
 
 // The larger error; NaN is the largest of all and stays.

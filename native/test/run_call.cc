@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "check.h"
 #include "fixture.h"
 
 namespace rope::test {
@@ -160,6 +161,7 @@ bool Call::RunInRing(Host& host) {
 
 bool Call::Run(Host& host) {
   if (ring > 0 && capacity < 0) return RunInRing(host);
+  Announce(name);
   if (cache == Element::kInt8) {
     if (element == Element::kFloat16) return RunAs<Float16, int8_t>(*this, host);
     if (element == Element::kBFloat16) return RunAs<BFloat16, int8_t>(*this, host);

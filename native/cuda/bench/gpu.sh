@@ -5,8 +5,10 @@
 #     sh native/cuda/bench/gpu.sh LOGS [SECONDS]   only runs: what make gpu built elsewhere may be carried here, no network is needed
 #
 # LOGS keeps what each step said (STEP.log) and which passed (STEP.passed): the same command goes on after an
-# interruption. No step begins after SECONDS (540 if not given). Python with torch is used where there is one, compute-sanitizer
-# and onnxruntime-gpu likewise; a step that lacks them says so. Exit status 1 if a step failed or was not run.
+# interruption. After every step LOGS.tgz has all of it, for a machine that is lent: where LOGS is not there, the next call
+# begins with LOGS.tgz. No step begins after SECONDS (540 if not given), each has its own limit, and what it leaves running is
+# ended. Python with torch is used where there is one, compute-sanitizer and onnxruntime-gpu likewise; a step that lacks
+# them says so. Exit status 1 if a step failed or was not run. Tests print the name of a case before it runs.
 #
 # Prefills of 16-bit numbers are multiplied by mma; the steps few-warpgroups and wg-* look at the kernels for warpgroups
 # (wgmma), which are launched where ROPE_CUDA_WARPGROUPS is 1.
@@ -22,6 +24,11 @@ seconds=${2:-540}
 began=$(date +%s)
 missing=0
 export ROPE_CUDA_WARPGROUPS=0 # but for the steps that ask for them
+export ROPE_TEST_NAMES=1
+if [ ! -d "$logs" ] && [ -f "$logs.tgz" ]; then
+	mkdir -p "$logs"
+	tar xzf "$logs.tgz" -C "$logs" || exit
+fi
 mkdir -p "$logs"
 
 kernels=$BUILD/native/cuda/cuda_device_test
@@ -37,9 +44,15 @@ if [ -n "$emulated" ]; then
 	provider=CPUExecutionProvider
 fi
 
-step() { # name, command...
+step() { # name, limit in seconds, command...
 	name=$1
-	shift
+	limit=$2
+	shift 2
+	if [ -n "${GPU_STEP:-}" ]; then # this call is one step of another
+		[ "$GPU_STEP" = "$name" ] || return
+		"$@"
+		exit
+	fi
 	if [ -e "$logs/$name.passed" ]; then
 		printf '%-14s passed before\n' "$name"
 		return
@@ -50,7 +63,7 @@ step() { # name, command...
 		return
 	fi
 	start=$(date +%s)
-	"$@" >"$logs/$name.log" 2>&1
+	GPU_STEP=$name timeout --kill-after=10 "$limit" sh "$here/gpu.sh" ${emulated:+--emulated} "$logs" >"$logs/$name.log" 2>&1
 	code=$?
 	took=$(($(date +%s) - start))
 	case $code in
@@ -63,10 +76,19 @@ step() { # name, command...
 		missing=1
 		;;
 	*)
+		[ "$code" != 124 ] && [ "$code" != 137 ] || echo "ended after $limit s" >>"$logs/$name.log"
 		printf '%-14s FAILED with %s, %s s: %s\n' "$name" "$code" "$took" "$(tail -n 1 "$logs/$name.log")"
 		missing=1
 		;;
 	esac
+	tar czf "$logs.tgz.new" -C "$logs" . && mv "$logs.tgz.new" "$logs.tgz"
+}
+
+passed() { # step, command...: only behind another step
+	behind=$1
+	shift
+	[ -e "$logs/$behind.passed" ] || { impossible "$behind has not passed"; return; }
+	"$@"
 }
 
 impossible() { # reason
@@ -86,10 +108,10 @@ sanitize() { # tool
 	compute-sanitizer --tool "$1" --error-exitcode 1 "$kernels" 12 100000
 }
 
-warpgroups() { # command...: by the kernels for warpgroups. few-warpgroups, under timeout, shows that they end at all.
+warpgroups() { # command...: by the kernels for warpgroups. few-warpgroups shows that they end at all.
 	[ -n "$emulated" ] || [ "$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)" = 9.0 ] ||
 		{ impossible "this card has no warpgroups: its compute capability is not 9.0"; return; }
-	[ "$1" = timeout ] || [ -e "$logs/few-warpgroups.passed" ] || { impossible "few-warpgroups has not passed"; return; }
+	[ "$name" = few-warpgroups ] || [ -e "$logs/few-warpgroups.passed" ] || { impossible "few-warpgroups has not passed"; return; }
 	(export ROPE_CUDA_WARPGROUPS=1 && "$@")
 }
 
@@ -106,18 +128,19 @@ onnxruntime() {
 	python3 "$here/onnxruntime_gpu.py" --provider "$provider" "$library"
 }
 
-step card card
-step few-kernels "$kernels" 20 200000
-step few-warpgroups warpgroups timeout 240 "$kernels" 20 $([ -n "$emulated" ] && echo 200000 || echo 20000000)
-step wg-memcheck warpgroups sanitize memcheck
-step memcheck sanitize memcheck
-step racecheck sanitize racecheck
-step kernels "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 4000000)
-step wg-kernels warpgroups "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 30000000)
-step steps with torch python3 "$here/compare.py" --device $device --steps $([ -n "$emulated" ] && echo 20 || echo 10000) "$bench"
-step wg-speed with torch warpgroups python3 "$here/compare.py" --device $device "$bench"
-step speed with torch python3 "$here/compare.py" --device $device "$bench"
-step provider onnxruntime
-step initcheck sanitize initcheck
-step synccheck sanitize synccheck
+step card 60 card
+step few-kernels 240 "$kernels" 20 200000
+step first-speed 60 passed few-kernels with torch python3 "$here/compare.py" --device $device --first "$bench"
+step few-warpgroups 240 warpgroups "$kernels" 20 $([ -n "$emulated" ] && echo 200000 || echo 20000000)
+step wg-memcheck 400 warpgroups sanitize memcheck
+step memcheck 400 sanitize memcheck
+step racecheck 400 sanitize racecheck
+step kernels 500 "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 4000000)
+step wg-kernels 500 warpgroups "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 30000000)
+step steps 300 passed few-kernels with torch python3 "$here/compare.py" --device $device --steps $([ -n "$emulated" ] && echo 20 || echo 10000) "$bench"
+step wg-speed 400 with torch warpgroups python3 "$here/compare.py" --device $device "$bench"
+step speed 400 passed few-kernels with torch python3 "$here/compare.py" --device $device "$bench"
+step provider 300 onnxruntime
+step initcheck 400 sanitize initcheck
+step synccheck 400 sanitize synccheck
 exit $missing

@@ -44,7 +44,7 @@ bool RunThere(const AttentionParams& params, AttentionArgs<T, C> args) {
   mirror.Swap(args.output.data), mirror.Swap(args.log_sum_exp);
   mirror.Swap(args.bias.data), mirror.Swap(args.bias_before_softcap.data);
   {
-    cuda::CudaDevice<cuda::Element<T>> device(nullptr);
+    cuda::CudaDevice<cuda::Element<T>> device(cuda::test::Stream());
     if (!cuda::RunOnDevice(params, args, device)) return false;
     CheckCuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
   }

@@ -22,7 +22,7 @@ bool RunThere(const RotaryParams& params, RotaryArgs<T> args) {
   for (RotaryTensor<T>* tensor : tensors) mirror.Swap(tensor->from.data);
   for (RotaryTensor<T>* tensor : tensors) mirror.Swap(tensor->to.data);
   {
-    cuda::CudaRotaryDevice<cuda::Element<T>> device(nullptr);
+    cuda::CudaRotaryDevice<cuda::Element<T>> device(cuda::test::Stream());
     if (!cuda::RunRotaryOnDevice(params, args, device)) return false;
     cuda::CheckCuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
   }

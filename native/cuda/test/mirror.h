@@ -11,6 +11,17 @@
 
 namespace rope::cuda::test {
 
+// A stream of the tests' own, as ONNX Runtime has one: what should wait and does not is not hidden
+// by the default stream, which waits for all others.
+inline cudaStream_t Stream() {
+  static const cudaStream_t stream = [] {
+    cudaStream_t made = nullptr;
+    CheckCuda("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+    return made;
+  }();
+  return stream;
+}
+
 // Host memory and its copy on the device.
 class Mirror {
  public:
@@ -27,6 +38,7 @@ class Mirror {
       CheckCuda("cudaMalloc", cudaMalloc(&piece.device, std::max<size_t>(1, piece.bytes)));
       CheckCuda("cudaMemcpy", cudaMemcpy(piece.device, host, piece.bytes, cudaMemcpyHostToDevice));
     }
+    CheckCuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
   }
   template <typename T>
   void Swap(T*& pointer) const {

@@ -1,0 +1,154 @@
+// What the engine asks of the CUDA runtime, by a runtime that only remembers: no GPU is needed.
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "check.h"
+#include "cuda_engine.h"
+
+namespace {
+
+// What was asked, and what the next call is told.
+struct Runtime {
+  int current = 0;        // device of the thread
+  int of_stream = 0;      // device of every stream
+  bool captured = false;  // every stream's launches go into a graph
+  uint64_t kept = 0;      // bytes that a pool keeps
+  int launches = 0, waits = 0, pools = 0, device_changes = 0;
+  std::vector<int> devices;  // that were current at launches
+} g_runtime;
+
+}  // namespace
+
+extern "C" {
+cudaError_t cudaGetDevice(int* device) { return *device = g_runtime.current, cudaSuccess; }
+cudaError_t cudaSetDevice(int device) {
+  ++g_runtime.device_changes;
+  return g_runtime.current = device, cudaSuccess;
+}
+cudaError_t cudaStreamGetDevice(cudaStream_t, int* device) {
+  return *device = g_runtime.of_stream, cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
+  *status = g_runtime.captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+  ++g_runtime.pools;
+  return *pool = nullptr, cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value) {
+  return g_runtime.kept = *static_cast<uint64_t*>(value), cudaSuccess;
+}
+cudaError_t cudaMallocFromPoolAsync(void** memory, size_t bytes, cudaMemPool_t, cudaStream_t) {
+  return *memory = std::malloc(bytes), cudaSuccess;
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t) { return std::free(memory), cudaSuccess; }
+cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return ++g_runtime.waits, cudaSuccess; }
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+const char* cudaGetErrorString(cudaError_t) { return "an error"; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  return *value = 0, cudaSuccess;
+}
+}
+
+namespace rope::cuda {
+
+template <typename T>
+cudaError_t LaunchKernel(Kernel, int64_t, const Call<T>&, cudaStream_t) {
+  ++g_runtime.launches;
+  g_runtime.devices.push_back(g_runtime.current);
+  return cudaSuccess;
+}
+template cudaError_t LaunchKernel(Kernel, int64_t, const Call<float>&, cudaStream_t);
+template cudaError_t LaunchKernel(Kernel, int64_t, const Call<Half>&, cudaStream_t);
+template cudaError_t LaunchKernel(Kernel, int64_t, const Call<BFloat>&, cudaStream_t);
+
+template <typename T>
+cudaError_t LaunchRotary(RotaryStep, int64_t, const RotaryCall<T>&, cudaStream_t) {
+  return cudaSuccess;
+}
+template cudaError_t LaunchRotary(RotaryStep, int64_t, const RotaryCall<float>&, cudaStream_t);
+template cudaError_t LaunchRotary(RotaryStep, int64_t, const RotaryCall<Half>&, cudaStream_t);
+template cudaError_t LaunchRotary(RotaryStep, int64_t, const RotaryCall<BFloat>&, cudaStream_t);
+
+cudaError_t LaunchStore(void*, const void*, size_t, cudaStream_t) { return cudaSuccess; }
+
+namespace {
+
+using rope::test::Expect;
+
+// One token of one head.
+std::string RunOne() {
+  OrtApi api{};
+  api.KernelContext_GetGPUComputeStream = [](const OrtKernelContext*,
+                                             void** stream) noexcept -> OrtStatusPtr {
+    *stream = nullptr;
+    return nullptr;
+  };
+  AttentionParams params;
+  params.num_heads = params.kv_num_heads = 1;
+  params.frequencies = {1.0f, 0.5f};
+  AttentionArgs<float> args;
+  args.batch = args.length = args.new_keys = 1;
+  args.head_size = args.v_head_size = 64;
+  static float memory[64];
+  args.query = args.key = args.value = {memory, 64, 64, 64};
+  args.output = {memory, 64, 64, 64};
+  return CudaEngine(api).Run(nullptr, params, args);
+}
+
+void TestRun() {
+  g_runtime = {};
+  Expect(RunOne().empty() && g_runtime.launches >= 2,
+         "a run launches " + std::to_string(g_runtime.launches) + " kernels");
+  Expect(g_runtime.waits == 0, "a run of one token waits");
+  Expect(g_runtime.device_changes == 0, "a run on the current device sets it");
+}
+
+// A graph would repeat what the host read for the first token.
+void TestCapture() {
+  g_runtime = {};
+  g_runtime.captured = true;
+  const std::string error = RunOne();
+  Expect(error.find("enable_cuda_graph") != std::string::npos,
+         "a captured run says '" + error + "'");
+  Expect(g_runtime.launches == 0, "a captured run launches kernels");
+}
+
+// Kernels run on the stream's device, whatever the thread's is, and the thread keeps its own.
+void TestDevice() {
+  g_runtime = {};
+  g_runtime.current = 2;
+  g_runtime.of_stream = 1;
+  Expect(RunOne().empty(), "a run fails on another device");
+  for (const int device : g_runtime.devices)
+    Expect(device == 1, "a launch is on device " + std::to_string(device));
+  Expect(!g_runtime.devices.empty() && g_runtime.current == 2,
+         "the thread's device is " + std::to_string(g_runtime.current));
+}
+
+// One pool for each device, which keeps little.
+void TestPool() {
+  g_runtime = {};
+  g_runtime.of_stream = g_runtime.current = 5;
+  RunOne();
+  RunOne();
+  Expect(g_runtime.pools == 1, std::to_string(g_runtime.pools) + " pools of one device");
+  Expect(g_runtime.kept == kMostKept, "a pool keeps " + std::to_string(g_runtime.kept) + " bytes");
+}
+
+}  // namespace
+}  // namespace rope::cuda
+
+int main() {
+  rope::cuda::TestRun();
+  rope::cuda::TestCapture();
+  rope::cuda::TestDevice();
+  rope::cuda::TestPool();
+  std::printf("%d failures\n", rope::test::g_failures);
+  return rope::test::g_failures == 0 ? 0 : 1;
+}
