@@ -6,22 +6,13 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation/task"
 	"github.com/rope-rewrite/rope-rewrite/lm"
-	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
 
 // The tokens of each document decode to its text, those before all of them to the anchor, and the question
 // is the reader's, in plain text and in a conversation.
 func TestDocumentsOfPrompts(t *testing.T) {
-	const folder = "../../../testdata/smollm2"
-	tk, err := tokenizer.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template, err := chat.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tk, template := smolLM2(t)
 	for _, p := range []*prompter{{tk, nil}, {tk, template}} {
 		for _, name := range []string{"qa_1", "qa_2"} {
 			trials, err := Plan{Samples: 10, Seed: 1}.trials(p, name, 1500)

@@ -15,6 +15,8 @@ type Mean struct {
 	Score   float64 `json:"score"`
 	Low     float64 `json:"low"` // of the interval of 95 %
 	High    float64 `json:"high"`
+
+	tasks int // that are in it
 }
 
 // means are those of the variants and lengths that were asked all thirteen tasks. Tasks are independent, so that
@@ -22,7 +24,6 @@ type Mean struct {
 // "Construction of Confidence Limits about Effect Measures", 2008).
 func means(cells []Cell) (list []Mean) {
 	tasks := len(task.Expand([]string{task.Ruler}))
-	asked := map[Mean]int{} // by variant and length
 	add := func(c Cell) {
 		i := slices.IndexFunc(list, func(m Mean) bool { return m.Variant == c.Variant && m.Length == c.Length })
 		if i < 0 {
@@ -30,14 +31,14 @@ func means(cells []Cell) (list []Mean) {
 		}
 		m := &list[i]
 		m.Score, m.Low, m.High = m.Score+c.Score, m.Low+square(c.Score-c.Low), m.High+square(c.High-c.Score)
-		asked[Mean{Variant: c.Variant, Length: c.Length}]++
+		m.tasks++
 	}
 	for _, c := range OverDepths(cells) {
 		if t, err := task.Of(c.Task); err == nil && t.Ruler {
 			add(c)
 		}
 	}
-	list = slices.DeleteFunc(list, func(m Mean) bool { return asked[Mean{Variant: m.Variant, Length: m.Length}] < tasks })
+	list = slices.DeleteFunc(list, func(m Mean) bool { return m.tasks < tasks })
 	for i := range list {
 		m, n := &list[i], float64(tasks)
 		m.Score /= n

@@ -37,15 +37,7 @@ func TestTrialsOfScript(t *testing.T) {
 	if err := json.Unmarshal(b, &golden); err != nil {
 		t.Fatal(err)
 	}
-	const folder = "../../../testdata/smollm2"
-	tk, err := tokenizer.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template, err := chat.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tk, template := smolLM2(t)
 	if len(golden.Cells) != 10 {
 		t.Fatalf("%d cells, want two tasks at five lengths", len(golden.Cells))
 	}
@@ -68,4 +60,19 @@ func TestTrialsOfScript(t *testing.T) {
 			}
 		}
 	}
+}
+
+// smolLM2 is SmolLM2's tokenizer with its chat template.
+func smolLM2(t *testing.T) (*tokenizer.Tokenizer, *chat.Template) {
+	t.Helper()
+	const folder = "../../../testdata/smollm2"
+	tk, err := tokenizer.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, err := chat.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tk, template
 }

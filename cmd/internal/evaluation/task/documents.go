@@ -33,8 +33,10 @@ func documents(c *Cell, each int, draw func(rng *rand.Rand, n, questions int) do
 func (d documentsDrawn) book(f Form) (b book) {
 	pieces := f.numbered(d.Documents)
 	b.haystack = f.joined(pieces)
-	for i := range pieces {
-		b.cuts = append(b.cuts, len(b.haystack)-len(f.joined(pieces[i:])))
+	at := 0
+	for _, piece := range pieces {
+		b.cuts = append(b.cuts, at)
+		at += len(piece) + len(f.separator())
 	}
 	b.cuts = append(b.cuts, len(b.haystack))
 	for _, q := range d.Asked {

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -79,13 +80,10 @@ func (c *Cell) fitting(drawn func(n int) book, least, n int) ([]Sample, error) {
 }
 
 // joined is a text of pieces.
-func (f Form) joined(pieces []string) string {
-	join := f.Join
-	if join == "" {
-		join = " "
-	}
-	return strings.Join(pieces, join)
-}
+func (f Form) joined(pieces []string) string { return strings.Join(pieces, f.separator()) }
+
+// separator is what stands between the pieces of a text.
+func (f Form) separator() string { return cmp.Or(f.Join, " ") }
 
 // insert puts needles before the pieces at places, which grow; len(pieces) is behind the last one.
 func insert(pieces []string, needles []string, places []int) (list []string) {
