@@ -3,9 +3,10 @@
     make cuda-bench
     python3 native/cuda/bench/compare.py build/librope_cuda_bench.so
 
-Needs torch with CUDA. Prints one line for each case: milliseconds of both, their
-ratio, the goal, and the largest difference from torch in float32 (relative to the
-output's largest number, beside torch's own in the same precision).
+Needs torch with CUDA. Prints one line for each case: milliseconds of a call, a
+ratio, its goal, and the largest difference from torch in float32 (relative to the
+output's largest number, beside torch's own in the same precision). Calls are timed
+one behind the other, as the layers of a model are: the host is not waited for.
 
     python3 native/cuda/bench/compare.py --device cpu build/native/cuda_test/librope_cuda_bench_emulated.so
 
@@ -20,6 +21,7 @@ import time
 
 import torch
 
+SECONDS = 0.5  # that a figure is measured for
 ELEMENTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 
 
@@ -33,13 +35,13 @@ class BenchCall(ctypes.Structure):  # the same in calls.cc
 
 
 class Case:
-    """One call: heads as in Llama 3 8B unless said otherwise, batch 1."""
+    """One call: heads as in Llama 3 8B unless said otherwise."""
 
-    def __init__(self, device, dtype, length, past=0, heads=32, kv_heads=8, size=128, bands=((0, 0.0),), documents=None, fast=True, in_place=False):
+    def __init__(self, device, dtype, length, past=0, batch=1, heads=32, kv_heads=8, size=128, bands=((0, 0.0),), documents=None, fast=True, in_place=False):
         self.device, self.dtype, self.length, self.past = device, dtype, length, past
         self.heads, self.kv_heads, self.size = heads, kv_heads, size
         self.bands, self.documents = bands, documents
-        draw = lambda h, n: torch.randn(1, h, n, size, device=device, dtype=torch.float32).to(dtype)
+        draw = lambda h, n: torch.randn(batch, h, n, size, device=device, dtype=torch.float32).to(dtype)
         self.query, self.key, self.value = draw(heads, length), draw(kv_heads, length), draw(kv_heads, length)
         total = past + length
         rows = total if in_place else past
@@ -48,14 +50,14 @@ class Case:
         if in_place:
             self.present_key, self.present_value = self.past_key, self.past_value
         else:
-            self.present_key = torch.empty(1, kv_heads, total, size, device=device, dtype=dtype)
+            self.present_key = torch.empty(batch, kv_heads, total, size, device=device, dtype=dtype)
             self.present_value = torch.empty_like(self.present_key)
         # What the C side reads on the host.
         self.frequencies = (10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)).float()
         self.starts = torch.tensor([b[0] for b in bands], dtype=torch.int64)
         self.offsets = torch.tensor([b[1] for b in bands], dtype=torch.float64)
         self.call = BenchCall(
-            ELEMENTS[dtype], 1, length, past, total if in_place else 0, heads, kv_heads, size,
+            ELEMENTS[dtype], batch, length, past, total if in_place else 0, heads, kv_heads, size,
             *(t.data_ptr() for t in (self.query, self.key, self.value, self.past_key, self.past_value, self.output, self.present_key, self.present_value)),
             self.frequencies.data_ptr(), size // 2, self.starts.data_ptr(), self.offsets.data_ptr(), len(bands),
             documents.data_ptr() if documents is not None else None, 1, int(fast), 0,
@@ -100,23 +102,29 @@ def run(library, case):
         sys.exit(f"compare.py: {error.value.decode()}")
 
 
-def milliseconds(device, body):
-    """The median of enough runs to fill half a second."""
+def milliseconds(device, *bodies):
+    """Of a body, which are called by turns: the median of so many rounds that they fill SECONDS."""
     if device == "cpu":
         start = time.perf_counter()
-        body()
+        bodies[0]()
         return (time.perf_counter() - start) * 1e3
-    for _ in range(3):
-        body()
-    times, spent = [], 0.0
-    while spent < 500 or len(times) < 5:
+
+    def timed(rounds):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        body()
+        for _ in range(rounds):
+            for body in bodies:
+                body()
         end.record()
         end.synchronize()
-        times.append(start.elapsed_time(end))
-        spent += times[-1]
+        return start.elapsed_time(end)
+
+    timed(1)
+    rounds = max(1, min(100, int(4 / timed(1))))  # of about 4 ms
+    times, spent = [], 0.0
+    while spent < 1e3 * SECONDS or len(times) < 3:
+        times.append(timed(rounds) / rounds / len(bodies))
+        spent += times[-1] * rounds * len(bodies)
     return sorted(times)[len(times) // 2]
 
 
@@ -133,18 +141,19 @@ def difference(library, case):
     return ours, plain
 
 
-def report(name, library, case, other, unit, goal):
-    ours, plain = difference(library, case)
+def report(name, library, cases, other, unit, goal):
+    """Of cases that differ in their tensors alone; called by turns, they find none of them in the GPU's cache."""
+    ours, plain = difference(library, cases[0])
     sentence = f"{name}: off by {ours:.1e} (torch {plain:.1e})"
-    if case.device == "cuda":
-        time_of_ours = milliseconds(case.device, lambda: run(library, case))
+    if cases[0].device == "cuda":
+        time_of_ours = milliseconds("cuda", *((lambda case=case: run(library, case)) for case in cases))
         sentence += f"; {time_of_ours:.3f} ms, {unit} {other(time_of_ours):.3f} (goal {goal})"
     print(sentence, flush=True)
     return ours <= 2 * max(plain, 2**-24)
 
 
-def torch_causal(case):
-    """Torch's FlashAttention on the same heads, keys rotated and repeated beforehand."""
+def torch_causal(case, backend="FLASH_ATTENTION"):
+    """Torch's attention on the same heads, keys rotated and repeated beforehand."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     key, value = case.keys_and_values(case.dtype)
@@ -152,10 +161,25 @@ def torch_causal(case):
     key, value = (t.repeat_interleave(group, dim=1).contiguous() for t in (key, value))
 
     def body():
-        with sdpa_kernel(SDPBackend.FLASH_ATTENTION):
+        with sdpa_kernel(getattr(SDPBackend, backend)):
             torch.nn.functional.scaled_dot_product_attention(case.query, key, value, is_causal=True)
 
     return milliseconds(case.device, body)
+
+
+def kernels(library, name, case):
+    """Prints how long each kernel of a call takes, as the profiler saw it."""
+    from torch.profiler import ProfilerActivity, profile
+
+    run(library, case)
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        for _ in range(5):
+            run(library, case)
+        torch.cuda.synchronize()
+    for event in sorted(seen.key_averages(), key=lambda e: -e.device_time_total):
+        kernel = event.key.replace("rope::cuda::", "")
+        print(f"{name}: {event.device_time_total / 5:10.1f} µs in {event.count / 5:g} × {kernel[:90]}", flush=True)
 
 
 def copy_bandwidth():
@@ -194,13 +218,40 @@ def packed(length, count):
     return ids
 
 
+def cases_of_decoding(device, dtype, past, batch, heads):
+    """As many as hold 1 GiB of cache."""
+    first = Case(device, dtype, 1, past, batch=batch, in_place=True, **heads)
+    read = 2 * first.past_key.numel() * first.past_key.element_size()
+    count = min(8, -(-(1 << 30) // read)) if device == "cuda" else 1
+    return [first] + [Case(device, dtype, 1, past, batch=batch, in_place=True, **heads) for _ in range(count - 1)], read
+
+
+def profile_all(library):
+    """Where the time of a call goes, kernel by kernel."""
+    string = lambda n: ((0, 0.0), (n // 3, 128.0 - n // 3))
+    for dtype, fast in ((torch.float16, True), (torch.float16, False)):
+        precision = "fast" if fast else "exact"
+        for n in (2048, 16384):
+            kernels(library, f"prefill {n} {precision}", Case("cuda", dtype, n, fast=fast))
+            kernels(library, f"STRING {n} {precision}", Case("cuda", dtype, n, bands=string(n), fast=fast))
+            kernels(library, f"anchor {n} {precision}", Case("cuda", dtype, n, documents=packed(n, 8), fast=fast))
+        for past in (16383, 65535):
+            kernels(library, f"decode {past + 1} {precision}", Case("cuda", dtype, 1, past, in_place=True, fast=fast))
+        kernels(library, f"decode 16 × 16384 {precision}", Case("cuda", dtype, 1, 16383, batch=16, in_place=True, fast=fast))
+
+
 def main():
+    global SECONDS
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--first", action="store_true", help="one case, in seconds: a prefill of 8,192 tokens in float16")
+    parser.add_argument("--profile", action="store_true", help="how long each kernel takes; nothing else is run")
+    parser.add_argument("--types", default="float16,bfloat16", help="of tensors")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="that each figure is measured for")
     parser.add_argument("--steps", type=int, default=0, help="decode so many tokens and look for growth; nothing else is run")
     options = parser.parse_args()
+    SECONDS = options.seconds
     if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("compare.py: torch sees no GPU here; --device cpu checks results on the emulated kernels")
     library = ctypes.CDLL(options.library)
@@ -209,33 +260,45 @@ def main():
     if options.steps:
         sys.exit(0 if steps(library, options.device, options.steps) else "compare.py: memory grew, or a result changed")
     on_gpu = options.device == "cuda"
-    heads = {} if on_gpu else {"heads": 4, "kv_heads": 2, "size": 64}
-    lengths = (2048, 8192, 16384, 65536) if on_gpu else (150,)
-    kept = True
     torch.manual_seed(1)
+    if options.profile:
+        sys.exit(profile_all(library) if on_gpu else "compare.py: --profile wants a GPU")
+    heads = {} if on_gpu else {"heads": 4, "kv_heads": 2, "size": 64}
+    kept = True
     if options.first:
         case = Case(options.device, torch.float16, 8192 if on_gpu else 150, **heads)
         plain = torch_causal(case) if on_gpu else 0
-        kept = report(f"prefill {case.length} {case.dtype} fast", library, case, lambda t: plain / t, "torch / ours", "0.9")
+        kept = report(f"prefill {case.length} {case.dtype} fast", library, [case], lambda t: plain / t, "torch / ours", "0.9")
         sys.exit(0 if kept else "compare.py: the result is off by more than twice what torch is")
-    for dtype in (torch.float16, torch.bfloat16):
-        for length in lengths:
+    bandwidth = copy_bandwidth() if on_gpu else 1
+    if on_gpu:
+        print(f"copying moves {bandwidth / 1e9:.2f} TB/s, read and written")
+    for dtype in (getattr(torch, name) for name in options.types.split(",")):
+        for length, batch in ((2048, 1), (2048, 16), (8192, 1), (16384, 1), (65536, 1)) if on_gpu else ((150, 1), (70, 2)):
+            size = f"{batch} × {length} {dtype}"
             for fast in (True, False):
-                case = Case(options.device, dtype, length, fast=fast, **heads)
+                case = Case(options.device, dtype, length, batch=batch, fast=fast, **heads)
                 plain = torch_causal(case) if on_gpu else 0
+                if on_gpu and fast:
+                    operations = 2 * batch * case.heads * length * length * case.size  # half of them are hidden
+                    cudnn = torch_causal(case, "CUDNN_ATTENTION")
+                    print(f"torch   {size}: FlashAttention-2 {plain:.3f} ms, {operations / plain / 1e9:.0f} TFLOP/s; "
+                          f"cuDNN {cudnn:.3f} ms, {operations / cudnn / 1e9:.0f}", flush=True)
                 precision = "fast" if fast else "exact"
-                kept &= report(f"prefill {length} {dtype} {precision}", library, case, lambda t: plain / t, "torch / ours", "0.9")
+                kept &= report(f"prefill {size} {precision}", library, [case], lambda t: plain / t, "torch / ours", "0.9")
                 causal = milliseconds(options.device, lambda: run(library, case)) if on_gpu else 0
                 third = length // 3
-                case = Case(options.device, dtype, length, bands=((0, 0.0), (third, 128.0 - third)), fast=fast, **heads)
-                kept &= report(f"STRING  {length} {dtype} {precision}", library, case, lambda t: t / causal, "over causal", "1.05")
+                case = Case(options.device, dtype, length, batch=batch, bands=((0, 0.0), (third, 128.0 - third)), fast=fast, **heads)
+                kept &= report(f"STRING  {size} {precision}", library, [case], lambda t: t / causal, "over causal", "1.05")
+            if batch > 1:
+                continue
             case = Case(options.device, dtype, length, documents=packed(length, 8), **heads)
-            kept &= report(f"anchor  {length} {dtype} of 8 documents", library, case, lambda t: t / causal, "over causal", "0.3")
-        for past in (16383, 65535) if on_gpu else (301,):
-            case = Case(options.device, dtype, 1, past, in_place=True, **heads)
-            read = 2 * case.past_key.numel() * case.past_key.element_size()
-            bandwidth = copy_bandwidth() if on_gpu else 1
-            kept &= report(f"decode  {past + 1} {dtype}", library, case, lambda t: read / t / bandwidth, "of copy bandwidth", "0.8")
+            one = Case(options.device, dtype, length, **heads)
+            causal = milliseconds(options.device, lambda: run(library, one)) if on_gpu else 0
+            kept &= report(f"anchor  1 × {length} {dtype} of 8 documents", library, [case], lambda t: t / causal, "over causal", "0.3")
+        for past, batch in ((16383, 1), (65535, 1), (16383, 16)) if on_gpu else ((301, 1), (70, 2)):
+            cases, read = cases_of_decoding(options.device, dtype, past, batch, heads)
+            kept &= report(f"decode  {batch} × {past + 1} {dtype}", library, cases, lambda t: read / t / bandwidth, "of copy bandwidth", "0.8")
     if not kept:
         sys.exit("compare.py: some results are off by more than twice what torch is")
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # gpu.sh runs on a GPU what no machine without one can show, the cheapest and most telling step first.
 #
-#     make gpu                                     builds and runs
-#     sh native/cuda/bench/gpu.sh LOGS [SECONDS]   only runs: what make gpu built elsewhere may be carried here, no network is needed
+#     make gpu                                             builds and runs
+#     sh native/cuda/bench/gpu.sh LOGS [SECONDS [STEP...]]   only runs: what make gpu built elsewhere may be carried here, no
+#                                                          network is needed. With steps named, these alone.
 #
 # LOGS keeps what each step said (STEP.log) and which passed (STEP.passed): the same command goes on after an
 # interruption. After every step LOGS.tgz has all of it, for a machine that is lent: where LOGS is not there, the next call
@@ -21,6 +22,8 @@ emulated=
 [ "${1:-}" = --emulated ] && emulated=yes && shift
 logs=${1:?"name a folder for the logs"}
 seconds=${2:-540}
+shift $(($# < 2 ? $# : 2))
+wanted=" $* "
 began=$(date +%s)
 missing=0
 export ROPE_CUDA_WARPGROUPS=0 # but for the steps that ask for them
@@ -34,12 +37,14 @@ mkdir -p "$logs"
 kernels=$BUILD/native/cuda/cuda_device_test
 bench=$BUILD/librope_cuda_bench.so
 library=$BUILD/librope_ops_cuda.so
+misplaced_library=$BUILD/native/cuda/librope_ops_misplaced.so
 device=cuda
 provider=CUDAExecutionProvider
 if [ -n "$emulated" ]; then
 	kernels=$BUILD/native/cuda_test/cuda_emulation_test
 	bench=$BUILD/native/cuda_test/librope_cuda_bench_emulated.so
 	library=$BUILD/librope_ops.so
+	misplaced_library=$BUILD/native/cuda_test/librope_ops_emulated.so
 	device=cpu
 	provider=CPUExecutionProvider
 fi
@@ -48,6 +53,7 @@ step() { # name, limit in seconds, command...
 	name=$1
 	limit=$2
 	shift 2
+	[ "$wanted" = "  " ] || [ "${wanted#* "$name" }" != "$wanted" ] || return
 	if [ -n "${GPU_STEP:-}" ]; then # this call is one step of another
 		[ "$GPU_STEP" = "$name" ] || return
 		"$@"
@@ -128,6 +134,12 @@ onnxruntime() {
 	python3 "$here/onnxruntime_gpu.py" --provider "$provider" "$library"
 }
 
+misplaced() {
+	[ -e "$logs/few-kernels.passed" ] || { impossible "few-kernels has not passed"; return; }
+	python3 -c "import onnx, onnxruntime" 2>/dev/null || { impossible "python3 has no onnxruntime, or no onnx"; return; }
+	python3 "$here/onnxruntime_gpu.py" --misplaced "$misplaced_library" "$library"
+}
+
 step card 60 card
 step few-kernels 240 "$kernels" 20 200000
 step first-speed 60 passed few-kernels with torch python3 "$here/compare.py" --device $device --first "$bench"
@@ -141,6 +153,9 @@ step steps 300 passed few-kernels with torch python3 "$here/compare.py" --device
 step wg-speed 400 with torch warpgroups python3 "$here/compare.py" --device $device "$bench"
 step speed 400 passed few-kernels with torch python3 "$here/compare.py" --device $device "$bench"
 step provider 300 onnxruntime
+step profile 200 passed few-kernels with torch python3 "$here/compare.py" --device $device --profile "$bench"
+step wg-profile 200 with torch warpgroups python3 "$here/compare.py" --device $device --profile "$bench"
+step misplaced 120 misplaced
 step initcheck 400 sanitize initcheck
 step synccheck 400 sanitize synccheck
 exit $missing

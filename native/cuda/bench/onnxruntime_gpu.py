@@ -12,6 +12,11 @@ which ONNX Runtime copies there and back.
     python3 native/cuda/bench/onnxruntime_gpu.py --provider CPUExecutionProvider build/librope_ops_cuda.so
 
 does all of it on the CPU: it checks this script, and no kernel of CUDA.
+
+    python3 native/cuda/bench/onnxruntime_gpu.py --misplaced build/native/cuda/librope_ops_misplaced.so build/librope_ops_cuda.so
+
+needs no onnxruntime-gpu, but torch: that library gives ONNX Runtime the CUDA ops as
+the CPU's, and all tensors lie in pinned memory, which a GPU reads.
 """
 
 import argparse
@@ -27,15 +32,15 @@ HEADS, KV_HEADS, SIZE = 32, 8, 128
 TYPES = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 
 
-def model(element, bands=(0, 100), offsets=(0.0, -60.0)):
-    """One node with a cache of fixed capacity; float32 outside, so that numpy can feed it."""
+def model(element, bands=(0, 100), offsets=(0.0, -60.0), bare=False):
+    """One node with a cache of fixed capacity; float32 outside, so that numpy can feed it. Bare: without casts."""
     frequencies = (10000.0 ** (-np.arange(0, SIZE, 2) / SIZE)).astype(np.float32)
     inputs = ["query", "key", "value", "past_key", "past_value"]
     outputs = ["output", "present_key", "present_value"]
     attention = helper.make_node(
         "RotaryAttention",
-        [n + "_t" if n in ("query", "key", "value") else n for n in inputs] + ["", "", "", "cache_length"],
-        ["output_t"] + outputs[1:],
+        [n + "_t" if n in inputs[:3] and not bare else n for n in inputs] + ["", "", "", "cache_length"],
+        ["output" if bare else "output_t"] + outputs[1:],
         name="attention", domain="rope.rewrite", spec_version=3, num_heads=HEADS, kv_num_heads=KV_HEADS,
         frequencies=frequencies, band_starts=list(bands), band_query_offsets=list(offsets),
     )
@@ -43,7 +48,7 @@ def model(element, bands=(0, 100), offsets=(0.0, -60.0)):
     casts.append(helper.make_node("Cast", ["output_t"], ["output"], to=TensorProto.FLOAT))
     info = helper.make_tensor_value_info
     graph = helper.make_graph(
-        casts[:3] + [attention, casts[3]], "g",
+        [attention] if bare else casts[:3] + [attention, casts[3]], "g",
         [info(n, TensorProto.FLOAT, ["batch", "length", None]) for n in inputs[:3]]
         + [info(n, element, ["batch", KV_HEADS, "capacity", SIZE]) for n in inputs[3:]]
         + [info("cache_length", TensorProto.INT32, ["batch"])],
@@ -54,9 +59,14 @@ def model(element, bands=(0, 100), offsets=(0.0, -60.0)):
     return made.SerializeToString()
 
 
-def session(library, element, provider):
+def options_of(library):
     options = ort.SessionOptions()
     options.register_custom_ops_library(library)
+    return options
+
+
+def session(library, element, provider):
+    options = options_of(library)
     # Without this, a provider that does not load is left out with a warning.
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "0" if provider == "CPUExecutionProvider" else "1")
     return ort.InferenceSession(model(element), options, providers=[provider])
@@ -108,6 +118,42 @@ def compare(library, name, provider):
     return worst
 
 
+def misplaced(library, plain_library):
+    """The largest difference of the CUDA op, which ONNX Runtime takes for the CPU's, from the CPU's over some calls."""
+    import torch
+
+    sessions = [ort.InferenceSession(model(TYPES["float32"], bare=True), options_of(path), providers=["CPUExecutionProvider"])
+                for path in (plain_library, library)]
+    capacity = 300
+    pinned = lambda *shape: torch.zeros(*shape, pin_memory=torch.cuda.is_available()).numpy()
+    caches = [{n: pinned(1, KV_HEADS, capacity, SIZE) for n in ("key", "value")} for _ in sessions]
+    random = np.random.default_rng(1)
+    past, worst = 0, 0.0
+    for length in [150] + [1] * 100:
+        drawn, results = tokens(random, length), []
+        for made, cache in zip(sessions, caches):
+            tensors = {"query": pinned(1, length, HEADS * SIZE), "key": pinned(1, length, KV_HEADS * SIZE), "value": pinned(1, length, KV_HEADS * SIZE)}
+            output = pinned(1, length, HEADS * SIZE)
+            binding = made.io_binding()
+            for (name, tensor), numbers in zip(tensors.items(), drawn):
+                tensor[:] = numbers
+                binding.bind_input(name, "cpu", 0, np.float32, tensor.shape, tensor.ctypes.data)
+            binding.bind_cpu_input("cache_length", np.array([past], np.int32))
+            for name, tensor in cache.items():
+                binding.bind_input("past_" + name, "cpu", 0, np.float32, tensor.shape, tensor.ctypes.data)
+                binding.bind_output("present_" + name, "cpu", 0, np.float32, tensor.shape, tensor.ctypes.data)
+            binding.bind_output("output", "cpu", 0, np.float32, output.shape, output.ctypes.data)
+            made.run_with_iobinding(binding)
+            if torch.cuda.is_available():
+                torch.cuda.synchronize()
+            results.append(output)
+        past += length
+        worst = max(worst, float(np.abs(results[0] - results[1]).max()))
+    worst_of_caches = max(float(np.abs(caches[0][n] - caches[1][n]).max()) for n in caches[0])
+    print(f"float32, the CUDA op under the CPU's provider: off by {worst:.1e} from the CPU's op, its cache by {worst_of_caches:.1e} (bound 2e-05)")
+    return worst <= 2e-5 and worst_of_caches <= 2e-5 and np.abs(output).max() > 0
+
+
 def time_decoding(library, name, provider, past):
     """Milliseconds of a step with a cache that stays, and with one that is copied."""
     random = np.random.default_rng(2)
@@ -135,7 +181,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--provider", default="CUDAExecutionProvider")
+    parser.add_argument("--misplaced", help="the library of CUDA ops for the CPU's provider; nothing else is run")
     options = parser.parse_args()
+    if options.misplaced:
+        sys.exit(0 if misplaced(options.misplaced, options.library) else "onnxruntime_gpu.py: results differ")
     if options.provider not in ort.get_available_providers():
         sys.exit(f"onnxruntime_gpu.py: this onnxruntime {ort.__version__} has no {options.provider} (it has "
                  f"{', '.join(ort.get_available_providers())}): install onnxruntime-gpu in place of onnxruntime")
