@@ -129,13 +129,14 @@ struct ScoreModifiers {
 };
 
 // For each block of `shape.rows` query rows of a batch row the spans of keys to visit,
-// spans[first_span[batch * blocks + block]] and on, band by band.
+// spans[first_span[batch * batch_stride + block]] and on, band by band.
 struct Schedule {
   TileShape shape;
-  int64_t blocks = 0;  // of each batch row and key-value head
-  int64_t splits = 1;  // of a block's tiles, which are computed apart and merged
+  int64_t blocks = 0;        // of each batch row and key-value head
+  int64_t batch_stride = 0;  // `blocks`, or 0: all batch rows visit the same keys
+  int64_t splits = 1;        // of a block's tiles, which are computed apart and merged
   const Span* spans = nullptr;
-  const int32_t* first_span = nullptr;  // [batch * blocks + 1]
+  const int32_t* first_span = nullptr;  // [batch or 1, blocks] and the end of the last one's
   float* partials = nullptr;            // [units, splits, partial_rows, partial_width]
   int64_t partial_rows = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -104,8 +105,13 @@ class RunMemory {
   }
 
   void Upload(void* to, const void* from, size_t bytes) {
-    if (bytes <= kMostStored) {
-      return CheckCuda("upload", LaunchStore(to, from, bytes, stream_));
+    if (bytes <= kMostStoredInAll) {
+      for (size_t at = 0; at < bytes; at += kMostStored) {
+        CheckCuda("upload",
+                  LaunchStore(static_cast<char*>(to) + at, static_cast<const char*>(from) + at,
+                              std::min(kMostStored, bytes - at), stream_));
+      }
+      return;
     }
     CheckCuda("upload", cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_));
     CheckCuda("upload", cudaStreamSynchronize(stream_));

@@ -34,6 +34,9 @@ void WithKernel(Kernel kernel, const TileShape& shape, const Use& use) {
     if (shape == kWarpgroups128) return use(WarpgroupKernel<T, kWarpgroups128>());
     if (shape == kWarpgroupsResiduals64) return use(WarpgroupKernel<T, kWarpgroupsResiduals64>());
     if (shape == kWarpgroupsResiduals128) return use(WarpgroupKernel<T, kWarpgroupsResiduals128>());
+    if (shape == kTensorFewResiduals64) return use(TensorKernel<T, kTensorFewResiduals64>());
+    if (shape == kTensorFewResiduals128) return use(TensorKernel<T, kTensorFewResiduals128>());
+    if (shape == kTensorFewResiduals256) return use(TensorKernel<T, kTensorFewResiduals256>());
     if (shape == kTensorFew64) return use(TensorKernel<T, kTensorFew64>());
     if (shape == kTensorFew128) return use(TensorKernel<T, kTensorFew128>());
     if (shape == kTensorFew256) return use(TensorKernel<T, kTensorFew256>());

@@ -30,6 +30,13 @@ class Padding {
     if (holes_) Count(mask, batch_stride, rows);
   }
 
+  // Whether the same keys are hidden in all rows.
+  bool SameRows() const {
+    return ranges_.empty() || shared_ ||
+           (!holes_ && std::all_of(ranges_.begin(), ranges_.end(),
+                                   [&](Range range) { return range == ranges_[0]; }));
+  }
+
   // Whether keys are hidden between others that are shown. shown() says which; 0 hides.
   bool holes() const { return holes_; }
   const std::vector<uint8_t>& shown() const { return shown_; }

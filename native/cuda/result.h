@@ -112,10 +112,11 @@ class RowWriter {
 // Adds up the splits of each row, always in the same order.
 template <typename T>
 struct MergeKernel {
-  static constexpr int kThreads = 64;
+  static constexpr int kThreads = 128;
+  static constexpr int kTogether = 32;  // loads of a thread that are under way
 
   static int64_t Blocks(const Call<T>& call) { return call.units() * call.schedule.partial_rows; }
-  static int64_t SharedFloats(const Call<T>&) { return 0; }
+  static int64_t SharedFloats(const Call<T>& call) { return call.schedule.splits; }
 
   template <typename Block>
   ROPE_DEVICE static void Run(Block& block, const Call<T>& call) {
@@ -128,28 +129,51 @@ struct MergeKernel {
         schedule.partials +
         (static_cast<int64_t>(task.unit) * schedule.splits * schedule.partial_rows + row) * width;
     const int64_t stride = schedule.partial_rows * width;
+    const int splits = static_cast<int>(schedule.splits);
+    float* const weights = block.shared();
+    // Every warp looks at all splits, so that each thread knows the row.
+    typename Block::template PerThread<Statistics> all;
+    block.Lanes([&](int thread) {
+      all[thread] = {};
+      for (int s = thread % kLanes; s < splits; s += kLanes) {
+        all[thread].maximum = Larger(all[thread].maximum, first[s * stride + call.v_head_size]);
+      }
+    });
+    block.template Reduce<kLanes, 1>([&](int thread) { return &all[thread].maximum; },
+                                     [](float a, float b) { return Larger(a, b); });
+    block.Lanes([&](int thread) {
+      for (int s = thread % kLanes; s < splits; s += kLanes) {
+        const float* statistics = first + s * stride + call.v_head_size;
+        const float total = statistics[1];
+        // Without a total no key of the split has a weight: its sums are zeros.
+        const bool any = total > 0.0f || total != total;
+        const float weight = any ? std::exp(statistics[0] - all[thread].maximum) : 0.0f;
+        if (weight != 0.0f) all[thread].sums[0] += total * weight;
+        if (total != 0.0f) all[thread].sums[1] = 1.0f;
+        if (thread < kLanes) weights[s] = weight;
+      }
+    });
+    block.template Reduce<kLanes, 2>([&](int thread) { return all[thread].sums; },
+                                     [](float a, float b) { return a + b; });
+    block.Barrier();
     block.ForThreads([&](int thread) {
       RowState state = RowState::Of(call, task, row);
-      for (int64_t s = 0; s < schedule.splits; ++s) {
-        const float* statistics = first + s * stride + call.v_head_size;
-        state.maximum = Larger(state.maximum, statistics[0]);
-        state.any_visible = state.any_visible || statistics[1] != 0.0f;
-      }
-      for (int64_t s = 0; s < schedule.splits; ++s) {
-        const float* statistics = first + s * stride + call.v_head_size;
-        // Without a total no key of the split has a weight: its sums are zeros.
-        if (statistics[1] > 0.0f || statistics[1] != statistics[1]) {
-          state.total += statistics[1] * std::exp(statistics[0] - state.maximum);
-        }
-      }
+      state.maximum = all[thread].maximum;
+      state.total = all[thread].sums[0];
+      state.any_visible = all[thread].sums[1] != 0.0f;
       const RowWriter<T> writer(call, task, row, state, false);
       for (int64_t c = thread; c < call.v_head_size; c += kThreads) {
         float sum = 0.0f;
-        for (int64_t s = 0; s < schedule.splits; ++s) {
-          const float* part = first + s * stride;
-          const float total = part[call.v_head_size + 1];
-          if (total > 0.0f || total != total) {
-            sum += part[c] * std::exp(part[call.v_head_size] - state.maximum);
+        for (int s = 0; s < splits; s += kTogether) {
+          float parts[kTogether];
+          ROPE_UNROLL
+          for (int i = 0; i < kTogether; ++i) {
+            parts[i] =
+                s + i < splits && weights[s + i] != 0.0f ? first[(s + i) * stride + c] : 0.0f;
+          }
+          ROPE_UNROLL
+          for (int i = 0; i < kTogether; ++i) {
+            if (s + i < splits && weights[s + i] != 0.0f) sum += parts[i] * weights[s + i];
           }
         }
         writer.Channel(c, sum);
@@ -157,6 +181,15 @@ struct MergeKernel {
       if (thread == 0) writer.Statistics();
     });
   }
+
+ private:
+  static constexpr int kLanes = 32;
+
+  // Of the splits of a row.
+  struct Statistics {
+    float maximum = kNegativeInfinity;
+    float sums[2] = {};  // the total, and how many threads met a split that sees keys
+  };
 };
 
 }  // namespace rope::cuda

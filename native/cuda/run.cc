@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <functional>
 #include <vector>
@@ -37,13 +35,8 @@ bool InPlace(const Rows<const V>& past, const Rows<V>& present) {
          past.head_stride == present.head_stride;
 }
 
-// Kernels for warpgroups have not run on a GPU yet. Until one has shown that they are right, they
-// are asked for by the environment: 1, or 0 once they are the default.
-constexpr bool kWarpgroupsByDefault = false;
-bool WarpgroupsAsked() {
-  const char* asked = std::getenv("ROPE_CUDA_WARPGROUPS");
-  return asked == nullptr ? kWarpgroupsByDefault : std::strcmp(asked, "1") == 0;
-}
+// Angles that the host makes faster than a launch would.
+constexpr int64_t kFewAngles = 256;
 
 template <typename T>
 class Run {
@@ -70,7 +63,9 @@ class Run {
     TakeMask();
     if (!upload_.Send(device_)) return false;
     for (const auto& stage : stage_) stage();
-    Launch(Kernel::kAngles, call_.rotation.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_), call_);
+    if (!angles_made_) {
+      Launch(Kernel::kAngles, call_.rotation.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_), call_);
+    }
     LaunchCache(in_ring() ? WithoutPresent(call_) : call_);
     Launch(Kernel::kAttention, call_.units() * call_.schedule.splits, call_);
     if (call_.schedule.splits > 1) Launch(Kernel::kMerge, MergeKernel<E>::Blocks(call_), call_);
@@ -218,7 +213,7 @@ class Run {
     upload_.Add(table_of, call_.query_angles.of_band);
     upload_.Add(maps, call_.key_angles.bands);
     upload_.Add(map_of, call_.key_angles.of_band);
-    TakePositions();
+    TakePositions(tables);
   }
 
   void AddFactors(std::vector<float> factors, const float*& where) {
@@ -227,7 +222,7 @@ class Run {
     upload_.Add(factors, where);
   }
 
-  void TakePositions() {
+  void TakePositions(const std::vector<Band>& tables) {
     const int64_t rows = positions_.shared() ? 1 : args_.batch;
     std::vector<int64_t> positions, shifts;
     std::vector<float> temperatures;
@@ -247,6 +242,9 @@ class Run {
     upload_.Add(positions, call_.positions);
     upload_.Add(shifts, call_.shifts);
     if (!temperatures.empty()) upload_.Add(temperatures, call_.score.temperatures);
+    if (call_.query_angles.all_rows() * call_.rotation.pairs <= kFewAngles && !params_.raw_cache) {
+      return MakeAngles(positions, tables);
+    }
     ReserveAngles(call_.query_angles);
     if (!params_.raw_cache) return;
     const bool one = std::equal(shifts.begin() + 1, shifts.end(), shifts.begin());
@@ -263,6 +261,28 @@ class Run {
       }
     }
     return positions;
+  }
+
+  // Makes the angles of a few tokens here: a launch of its own would take longer.
+  void MakeAngles(const std::vector<int64_t>& positions, const std::vector<Band>& tables) {
+    Rotation rotation = call_.rotation;
+    rotation.frequencies = params_.frequencies.data();
+    const int64_t rows = call_.query_angles.rows;
+    std::vector<float> values(
+        static_cast<size_t>(call_.query_angles.all_rows() * 2 * rotation.pairs));
+    float* row = values.data();
+    for (const Band& band : tables) {
+      for (int64_t i = 0; i < rows; ++i, row += 2 * rotation.pairs) {
+        for (int64_t pair = 0; pair < rotation.pairs; ++pair) {
+          const int64_t axis =
+              params_.position_axes.empty() ? 0 : params_.position_axes[static_cast<size_t>(pair)];
+          const int64_t position = positions[static_cast<size_t>(axis * rows + i)];
+          FillAngle(rotation, band.QueryAt(position), pair, row);
+        }
+      }
+    }
+    upload_.Add(values, call_.query_angles.values);
+    angles_made_ = true;
   }
 
   void ReserveAngles(AngleTables& tables) {
@@ -329,9 +349,20 @@ class Run {
 
   TileShape Shape(int64_t rows, int64_t channels) const {
     if (sizeof(E) != 2) return ShapeFor(rows, channels);
-    return FitWarpgroups(rows, channels) && WarpgroupsAsked() && device_.HasWarpgroups()
+    return FitWarpgroups(rows, channels) && device_.HasWarpgroups()
                ? WarpgroupShapeFor(channels, call_.residuals)
                : TensorShapeFor(rows, channels, call_.residuals);
+  }
+
+  // Whether the queries of all batch rows see keys of the same indices.
+  bool RowsVisitTheSame() const {
+    for (int64_t b = 1; b < args_.batch; ++b) {
+      if (args_.past(b) != args_.past(0) || first_keys_.End(b) != first_keys_.End(0) ||
+          positions_.Shift(b) != positions_.Shift(0)) {
+        return false;
+      }
+    }
+    return padding_.SameRows() && (args_.documents == nullptr || args_.documents_batch_stride == 0);
   }
 
   // The spans of keys that each block of query rows visits, and into how many
@@ -352,7 +383,9 @@ class Run {
     std::vector<Span> spans;
     std::vector<int32_t> first;
     int64_t most_tiles = 0;
-    for (int64_t i = 0; i < args_.batch * schedule.blocks; ++i) {
+    const int64_t alike = RowsVisitTheSame() ? 1 : args_.batch;
+    schedule.batch_stride = alike == 1 ? 0 : schedule.blocks;
+    for (int64_t i = 0; i < alike * schedule.blocks; ++i) {
       first.push_back(static_cast<int32_t>(spans.size()));
       const int64_t first_row = i % schedule.blocks * schedule.shape.rows;
       const int64_t left = rows - first_row;
@@ -388,6 +421,7 @@ class Run {
   const Positions<T> positions_;
   const Padding padding_;
   const FirstKeys first_keys_;
+  bool angles_made_ = false;
   bool masked_ = false;  // padding or documents hide keys of some span
   Call<E> call_;
   Upload upload_;

@@ -65,24 +65,24 @@ template <typename T>
 class TileWalk {
  public:
   constexpr TileWalk(const Call<T>& call, const Task& task, int tile_keys)
-      : call_(call), tile_keys_(tile_keys), skip_(task.split) {
+      : call_(call), tile_keys_(tile_keys), number_(task.split) {
     const int32_t* first =
-        call.schedule.first_span + task.batch * call.schedule.blocks + task.block;
+        call.schedule.first_span + task.batch * call.schedule.batch_stride + task.block;
     span_ = first[0];
     end_ = first[1];
   }
 
   // Takes the next tile; false if there is none.
   constexpr bool Next(Span& tile) {
-    for (; span_ != end_; ++span_, from_ = 0) {
+    for (; span_ != end_; ++span_) {
       const Span& span = call_.schedule.spans[span_];
-      for (int64_t at = span.keys.begin + from_; at < span.keys.end; at += tile_keys_) {
-        from_ += tile_keys_;
-        if (skip_-- > 0) continue;
-        skip_ = static_cast<int32_t>(call_.schedule.splits) - 1;
+      const int64_t at = span.keys.begin + number_ * tile_keys_;
+      if (at < span.keys.end) {
+        number_ += call_.schedule.splits;
         tile = {{at, std::min(at + tile_keys_, span.keys.end)}, span.band, span.sight};
         return true;
       }
+      number_ -= (span.keys.size() + tile_keys_ - 1) / tile_keys_;
     }
     return false;
   }
@@ -91,8 +91,7 @@ class TileWalk {
   const Call<T>& call_;
   const int tile_keys_;
   int32_t span_ = 0, end_ = 0;
-  int32_t skip_;
-  int64_t from_ = 0;  // keys of the span that are done
+  int64_t number_;  // of the next tile, counted from the span's first one
 };
 
 }  // namespace rope::cuda

@@ -13,7 +13,8 @@ struct Bytes {
 
 template <size_t kBytes>
 __global__ void Store(uint32_t* to, const __grid_constant__ Bytes<kBytes> bytes, unsigned count) {
-  for (unsigned i = threadIdx.x; i < count; i += blockDim.x) to[i] = bytes.words[i];
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) to[i] = bytes.words[i];
 }
 
 template <size_t kBytes>
@@ -21,7 +22,9 @@ cudaError_t LaunchBytes(void* to, const void* from, size_t bytes, cudaStream_t s
   Bytes<kBytes> copy;
   std::memcpy(copy.words, from, bytes);
   const auto words = static_cast<unsigned>((bytes + sizeof(uint32_t) - 1) / sizeof(uint32_t));
-  Store<<<1, 256, 0, stream>>>(static_cast<uint32_t*>(to), copy, words);
+  constexpr unsigned kThreads = 256;
+  Store<<<(words + kThreads - 1) / kThreads, kThreads, 0, stream>>>(static_cast<uint32_t*>(to),
+                                                                    copy, words);
   return cudaGetLastError();
 }
 

@@ -10,6 +10,9 @@ namespace rope::cuda {
 // at once. From CUDA 12.1 on a kernel takes 32,764 bytes of them (CUDA C++ Programming Guide,
 // "__global__ Function Parameters").
 inline constexpr size_t kMostStored = 32'736;
+// The same as arguments of several launches, for which nobody waits either: the spans of a prompt
+// of some 20,000 tokens.
+inline constexpr size_t kMostStoredInAll = 8 * kMostStored;
 
 }  // namespace rope::cuda
 

@@ -18,7 +18,7 @@ struct TensorKernel {
   static int64_t Blocks(const Call<T>& call) { return call.units() * call.schedule.splits; }
 
   static int64_t SharedFloats(const Call<T>& call) {
-    return std::max(Tiles::SharedFloats(call), PlainAgain<T, kShape>::SharedFloats(call));
+    return std::max(Tiles::SharedFloats(), PlainAgain<T, kShape>::SharedFloats(call));
   }
 
   template <typename Block>

@@ -62,10 +62,14 @@ class TensorRows {
   ROPE_DEVICE void Weigh(const Span& tile) {
     // Of what stands in scores, in units of ln 2.
     const float factor = plain_ ? call_.score.scale * kLog2OfE : kLog2OfE;
-    if ((plain_ || sloped_) && tile.sight == Sight::kAll) {
+    if (plain_ || sloped_) {
       block_.Lanes([&](int thread) {
-        states_[thread].any_visible = ~0u;
         if (sloped_) ScoreBySlope(tile, thread);
+        if (tile.sight == Sight::kAll) {
+          states_[thread].any_visible = ~0u;
+        } else {
+          Hide(tile, thread);
+        }
       });
     } else {
       block_.Lanes([&](int thread) { Score(tile, thread); });
@@ -95,6 +99,50 @@ class TensorRows {
       task.rows = std::min(int32_t{Again::kRows}, task_.rows - first);
       typename Again::template Worker<Block>(block_, call_, task).Run();
     }
+  }
+
+  // Turns the scores of hidden keys into -inf, in registers.
+  ROPE_DEVICE void Hide(const Span& tile, int thread) {
+    State& state = states_[thread];
+    const TileMask<T> mask(call_, task_, tile);
+    ROPE_UNROLL
+    for (int m = 0; m < kOwnRows; ++m) {
+      const uint32_t shown = ShownTo(Row(thread, m).index, mask, tile, thread);
+      if (shown != 0) state.any_visible |= 1u << m;
+      ROPE_UNROLL
+      for (int x = 0; x < 2 * kKeyBlocks; ++x) {
+        float& score = state.scores[m / 2][x / 2][m % 2 * 2 + x % 2];
+        if ((shown >> x & 1u) == 0) score = kNegativeInfinity;
+      }
+    }
+  }
+
+  // A bit for each of a thread's columns of a tile: whether the query at an index sees it.
+  ROPE_DEVICE static uint32_t ShownTo(int64_t index, const TileMask<T>& mask, const Span& tile,
+                                      int thread) {
+    const Columns columns = mask.ColumnsOf(index);
+    uint32_t shown = Between(columns.begin, columns.end, thread) |
+                     Between(columns.first_begin, columns.first_end, thread);
+    if (tile.sight != Sight::kMasked) return shown;
+    ROPE_ROLLED
+    for (int x = 0; x < 2 * kKeyBlocks; ++x) {
+      const int column = Products::ColumnOf(thread, x / 2, x % 2);
+      if ((shown >> x & 1u) != 0 && !mask.Shows(index, column)) shown &= ~(1u << x);
+    }
+    return shown;
+  }
+
+  // Those of the columns from one to another, and of all in front of one: of eight columns a thread
+  // has two.
+  ROPE_DEVICE static uint32_t Between(int begin, int end, int thread) {
+    return InFrontOf(end, thread) & ~InFrontOf(begin, thread);
+  }
+  ROPE_DEVICE static uint32_t InFrontOf(int column, int thread) {
+    static_assert(2 * kKeyBlocks <= 32);
+    const int from = column - Products::ColumnOf(thread, 0, 0);  // of the thread's first one
+    if (from <= 0) return 0;
+    const int count = from / 8 * 2 + std::min(from % 8, 2);
+    return count >= 32 ? ~0u : (1u << count) - 1;
   }
 
   // Turns products into scores where there is more to it, hidden ones into -inf: in

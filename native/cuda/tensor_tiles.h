@@ -43,9 +43,8 @@ class TensorTiles {
   static constexpr int kQueryResiduals = kValueTile + kStages * kTileBytes;
   static constexpr int kKeyResiduals = kQueryResiduals + kRows * kPitch;
 
-  static int64_t SharedFloats(const Call<T>& call) {
-    const bool residuals = kShape.residuals && call.residuals;
-    return (residuals ? kKeyResiduals + kStages * kTileBytes : kQueryResiduals) /
+  static constexpr int64_t SharedFloats() {
+    return (kShape.residuals ? kKeyResiduals + kStages * kTileBytes : kQueryResiduals) /
            static_cast<int64_t>(sizeof(float));
   }
 
@@ -60,10 +59,8 @@ class TensorTiles {
         copies_values_(CopiesCached(call.cached_value, call.v_head_size) &&
                        StandsInChunks(call.new_value, call.v_head_size)) {}
 
-  // Whether queries and weights have residuals: blocks of many rows have a shape for either.
-  ROPE_DEVICE bool residuals() const {
-    return kShape.residuals && (kRows > kTensorFew64.rows || call_.residuals);
-  }
+  // Whether queries and weights have residuals.
+  static constexpr bool residuals() { return kShape.residuals; }
 
   // Whether keys of a tile have residuals.
   ROPE_DEVICE bool HaveResiduals(Range tile) const {

@@ -27,9 +27,12 @@ constexpr TileShape WithResiduals(TileShape shape) {
   return OnTensorCores(shape);
 }
 
-inline constexpr TileShape kTensorFew64 = WithResiduals({16, 64, 64, 32});  // decoding
-inline constexpr TileShape kTensorFew128 = WithResiduals({16, 64, 128, 32});
-inline constexpr TileShape kTensorFew256 = WithResiduals({16, 32, 256, 32});
+inline constexpr TileShape kTensorFewResiduals64 = WithResiduals({16, 64, 64, 32});  // decoding
+inline constexpr TileShape kTensorFewResiduals128 = WithResiduals({16, 64, 128, 32});
+inline constexpr TileShape kTensorFewResiduals256 = WithResiduals({16, 32, 256, 32});
+inline constexpr TileShape kTensorFew64 = OnTensorCores({16, 64, 64, 32});
+inline constexpr TileShape kTensorFew128 = OnTensorCores({16, 64, 128, 32});
+inline constexpr TileShape kTensorFew256 = OnTensorCores({16, 32, 256, 32});
 inline constexpr TileShape kTensorResiduals64 = WithResiduals({64, 64, 64, 128});
 inline constexpr TileShape kTensorResiduals128 = WithResiduals({64, 64, 128, 128});
 inline constexpr TileShape kTensorResiduals256 = WithResiduals({32, 32, 256, 64});
@@ -65,7 +68,11 @@ constexpr TileShape TensorShapeFor(int64_t rows, int64_t channels, bool residual
     return channels <= 64 ? s64 : channels <= 128 ? s128 : s256;
   };
   if (channels > kTensor256.channels) return kWidest;
-  if (rows <= kTensorFew64.rows) return of_width(kTensorFew64, kTensorFew128, kTensorFew256);
+  if (rows <= kTensorFew64.rows) {
+    return residuals
+               ? of_width(kTensorFewResiduals64, kTensorFewResiduals128, kTensorFewResiduals256)
+               : of_width(kTensorFew64, kTensorFew128, kTensorFew256);
+  }
   if (residuals) return of_width(kTensorResiduals64, kTensorResiduals128, kTensorResiduals256);
   return of_width(kTensor64, kTensor128, kTensor256);
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <type_traits>
 #include <vector>
 
 namespace rope::cuda {
@@ -14,13 +15,14 @@ namespace rope::cuda {
 class Upload {
  public:
   // Puts values on the device; `where` becomes their address when Send is called.
-  template <typename V>
-  void Add(const std::vector<V>& values, const V*& where) {
+  template <typename V, typename To>
+  void Add(const std::vector<V>& values, To*& where) {
+    static_assert(std::is_same_v<std::remove_const_t<To>, V>);
     const size_t at = Aligned(bytes_.size(), 16);
     bytes_.resize(at + values.size() * sizeof(V));
     if (!values.empty()) std::memcpy(bytes_.data() + at, values.data(), values.size() * sizeof(V));
     settle_.push_back(
-        [at, &where](char* base, size_t) { where = reinterpret_cast<const V*>(base + at); });
+        [at, &where](char* base, size_t) { where = reinterpret_cast<To*>(base + at); });
   }
 
   // Memory that the kernels write, likewise.

@@ -19,7 +19,7 @@ struct WarpgroupKernel {
 
   static int64_t Blocks(const Call<T>& call) { return call.units() * call.schedule.splits; }
   static int64_t SharedFloats(const Call<T>& call) {
-    return std::max(Tiles::SharedFloats(call), PlainAgain<T, kShape>::SharedFloats(call));
+    return std::max(Tiles::SharedFloats(), PlainAgain<T, kShape>::SharedFloats(call));
   }
 
   template <typename Block>

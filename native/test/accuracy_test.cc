@@ -383,8 +383,8 @@ void CheckSamples(const std::vector<Sample>& samples, const std::string& target)
 
 void TestAccuracy(const std::vector<std::string>& targets,
                   const std::function<void(size_t)>& choose_target, int cases, int64_t budget,
-                  Operands operands) {
-  for (int seed = 1; seed <= cases; ++seed) {
+                  Operands operands, int first) {
+  for (int seed = first; seed < first + cases; ++seed) {
     const auto samples = DrawSamples(static_cast<uint32_t>(seed), budget, operands);
     for (size_t t = 0; t < targets.size(); ++t) {
       choose_target(t);

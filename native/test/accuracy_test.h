@@ -10,10 +10,10 @@
 
 namespace rope::test {
 
-// Runs `cases` drawn calls of at most `budget` products each on every target.
+// Runs `cases` drawn calls of at most `budget` products each on every target, from a number on.
 void TestAccuracy(const std::vector<std::string>& targets,
                   const std::function<void(size_t)>& choose_target, int cases, int64_t budget,
-                  Operands operands = Operands::kFloat);
+                  Operands operands = Operands::kFloat, int first = 1);
 
 }  // namespace rope::test
 

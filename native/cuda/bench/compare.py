@@ -178,6 +178,8 @@ def kernels(library, name, case):
             run(library, case)
         torch.cuda.synchronize()
     for event in sorted(seen.key_averages(), key=lambda e: -e.device_time_total):
+        if event.device_time_total == 0:  # what the host called
+            continue
         kernel = event.key.replace("rope::cuda::", "")
         print(f"{name}: {event.device_time_total / 5:10.1f} µs in {event.count / 5:g} × {kernel[:90]}", flush=True)
 
@@ -226,12 +228,12 @@ def cases_of_decoding(device, dtype, past, batch, heads):
     return [first] + [Case(device, dtype, 1, past, batch=batch, in_place=True, **heads) for _ in range(count - 1)], read
 
 
-def profile_all(library):
+def profile_all(library, decode):
     """Where the time of a call goes, kernel by kernel."""
     string = lambda n: ((0, 0.0), (n // 3, 128.0 - n // 3))
     for dtype, fast in ((torch.float16, True), (torch.float16, False)):
         precision = "fast" if fast else "exact"
-        for n in (2048, 16384):
+        for n in () if decode else (2048, 16384):
             kernels(library, f"prefill {n} {precision}", Case("cuda", dtype, n, fast=fast))
             kernels(library, f"STRING {n} {precision}", Case("cuda", dtype, n, bands=string(n), fast=fast))
             kernels(library, f"anchor {n} {precision}", Case("cuda", dtype, n, documents=packed(n, 8), fast=fast))
@@ -247,6 +249,7 @@ def main():
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--first", action="store_true", help="one case, in seconds: a prefill of 8,192 tokens in float16")
     parser.add_argument("--profile", action="store_true", help="how long each kernel takes; nothing else is run")
+    parser.add_argument("--decode", action="store_true", help="decoding alone")
     parser.add_argument("--types", default="float16,bfloat16", help="of tensors")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="that each figure is measured for")
     parser.add_argument("--steps", type=int, default=0, help="decode so many tokens and look for growth; nothing else is run")
@@ -262,7 +265,7 @@ def main():
     on_gpu = options.device == "cuda"
     torch.manual_seed(1)
     if options.profile:
-        sys.exit(profile_all(library) if on_gpu else "compare.py: --profile wants a GPU")
+        sys.exit(profile_all(library, options.decode) if on_gpu else "compare.py: --profile wants a GPU")
     heads = {} if on_gpu else {"heads": 4, "kv_heads": 2, "size": 64}
     kept = True
     if options.first:
@@ -273,8 +276,10 @@ def main():
     bandwidth = copy_bandwidth() if on_gpu else 1
     if on_gpu:
         print(f"copying moves {bandwidth / 1e9:.2f} TB/s, read and written")
+    lengths = ((2048, 1), (2048, 16), (8192, 1), (16384, 1), (65536, 1)) if on_gpu else ((150, 1), (70, 2))
+    lengths = () if options.decode else lengths
     for dtype in (getattr(torch, name) for name in options.types.split(",")):
-        for length, batch in ((2048, 1), (2048, 16), (8192, 1), (16384, 1), (65536, 1)) if on_gpu else ((150, 1), (70, 2)):
+        for length, batch in lengths:
             size = f"{batch} × {length} {dtype}"
             for fast in (True, False):
                 case = Case(options.device, dtype, length, batch=batch, fast=fast, **heads)

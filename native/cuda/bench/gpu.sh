@@ -11,8 +11,8 @@
 # ended. Python with torch is used where there is one, compute-sanitizer and onnxruntime-gpu likewise; a step that lacks
 # them says so. Exit status 1 if a step failed or was not run. Tests print the name of a case before it runs.
 #
-# Prefills of 16-bit numbers are multiplied by mma; the steps few-warpgroups and wg-* look at the kernels for warpgroups
-# (wgmma), which are launched where ROPE_CUDA_WARPGROUPS is 1.
+# On compute capability 9.0 prefills of 16-bit numbers are multiplied by warpgroups (wgmma), on other cards by mma: the steps
+# named mma look at those kernels on the same card.
 #
 # `make gpu-rehearsal` goes through the same steps with the kernels emulated on the host (--emulated).
 set -u
@@ -26,7 +26,6 @@ shift $(($# < 2 ? $# : 2))
 wanted=" $* "
 began=$(date +%s)
 missing=0
-export ROPE_CUDA_WARPGROUPS=0 # but for the steps that ask for them
 export ROPE_TEST_NAMES=1
 if [ ! -d "$logs" ] && [ -f "$logs.tgz" ]; then
 	mkdir -p "$logs"
@@ -108,17 +107,29 @@ card() {
 	python3 -c 'import torch; print("torch", torch.__version__, torch.cuda.get_device_name())'
 }
 
-sanitize() { # tool
+sanitize() { # tool, way of multiplying
 	[ -z "$emulated" ] || { impossible "kernels on the host are watched by make check-native"; return; }
 	command -v compute-sanitizer >/dev/null || { impossible "compute-sanitizer is missing"; return; }
-	compute-sanitizer --tool "$1" --error-exitcode 1 "$kernels" 12 100000
+	compute-sanitizer --tool "$1" --error-exitcode 1 "$kernels" 4 100000 "${2:-any}"
 }
 
-warpgroups() { # command...: by the kernels for warpgroups. few-warpgroups shows that they end at all.
-	[ -n "$emulated" ] || [ "$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)" = 9.0 ] ||
-		{ impossible "this card has no warpgroups: its compute capability is not 9.0"; return; }
-	[ "$name" = few-warpgroups ] || [ -e "$logs/few-warpgroups.passed" ] || { impossible "few-warpgroups has not passed"; return; }
-	(export ROPE_CUDA_WARPGROUPS=1 && "$@")
+# Drawn cases, by as many processes as there are processors: what takes time is the reference on the host.
+cases() { # how many, products of each at most, way of multiplying
+	[ -z "$emulated" ] || { "$kernels" "$1" "$2"; return; }
+	many=$(nproc)
+	each=$((($1 + many - 1) / many))
+	running=
+	i=0
+	while [ $i -lt "$many" ]; do
+		"$kernels" $each "$2" "$3" $((1 + i * each)) >"$logs/$name.$i.txt" 2>&1 &
+		running="$running $!"
+		i=$((i + 1))
+	done
+	failed=0
+	for process in $running; do wait "$process" || failed=1; done
+	grep -h FAILED "$logs/$name".*.txt
+	echo "$((many * each)) drawn cases by $many processes: $([ $failed = 0 ] && echo none || echo some) failed"
+	return $failed
 }
 
 with() { # Python module, command...
@@ -135,7 +146,6 @@ onnxruntime() {
 }
 
 misplaced() {
-	[ -e "$logs/few-kernels.passed" ] || { impossible "few-kernels has not passed"; return; }
 	python3 -c "import onnx, onnxruntime" 2>/dev/null || { impossible "python3 has no onnxruntime, or no onnx"; return; }
 	python3 "$here/onnxruntime_gpu.py" --misplaced "$misplaced_library" "$library"
 }
@@ -143,19 +153,17 @@ misplaced() {
 step card 60 card
 step few-kernels 240 "$kernels" 20 200000
 step first-speed 60 passed few-kernels with torch python3 "$here/compare.py" --device $device --first "$bench"
-step few-warpgroups 240 warpgroups "$kernels" 20 $([ -n "$emulated" ] && echo 200000 || echo 20000000)
-step wg-memcheck 400 warpgroups sanitize memcheck
-step memcheck 400 sanitize memcheck
-step racecheck 400 sanitize racecheck
-step kernels 500 "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 4000000)
-step wg-kernels 500 warpgroups "$kernels" 150 $([ -n "$emulated" ] && echo 300000 || echo 30000000)
+step few-mma 240 passed few-kernels "$kernels" 20 200000 mma
+step kernels 500 passed few-kernels cases 150 $([ -n "$emulated" ] && echo 300000 || echo 3000000) any
+step mma 500 passed few-mma cases 150 $([ -n "$emulated" ] && echo 300000 || echo 3000000) mma
+step misplaced 120 passed few-kernels misplaced
 step steps 300 passed few-kernels with torch python3 "$here/compare.py" --device $device --steps $([ -n "$emulated" ] && echo 20 || echo 10000) "$bench"
-step wg-speed 400 with torch warpgroups python3 "$here/compare.py" --device $device "$bench"
 step speed 400 passed few-kernels with torch python3 "$here/compare.py" --device $device "$bench"
+step memcheck 400 passed few-kernels sanitize memcheck
+step mma-memcheck 400 passed few-mma sanitize memcheck mma
+step racecheck 400 passed few-kernels sanitize racecheck
 step provider 300 onnxruntime
 step profile 200 passed few-kernels with torch python3 "$here/compare.py" --device $device --profile "$bench"
-step wg-profile 200 with torch warpgroups python3 "$here/compare.py" --device $device --profile "$bench"
-step misplaced 120 misplaced
-step initcheck 400 sanitize initcheck
-step synccheck 400 sanitize synccheck
+step initcheck 400 passed few-kernels sanitize initcheck
+step synccheck 400 passed few-kernels sanitize synccheck
 exit $missing

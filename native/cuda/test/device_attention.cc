@@ -14,6 +14,16 @@ namespace {
 using cuda::CheckCuda;
 using cuda::test::Mirror;
 
+// As the device is, or as one without warpgroups.
+template <typename T>
+class TestDevice : public cuda::CudaDevice<T> {
+ public:
+  using cuda::CudaDevice<T>::CudaDevice;
+  bool HasWarpgroups() const override {
+    return cuda::test::g_warpgroups && cuda::CudaDevice<T>::HasWarpgroups();
+  }
+};
+
 template <typename T, typename C>
 bool RunThere(const AttentionParams& params, AttentionArgs<T, C> args) {
   Mirror mirror;
@@ -44,7 +54,7 @@ bool RunThere(const AttentionParams& params, AttentionArgs<T, C> args) {
   mirror.Swap(args.output.data), mirror.Swap(args.log_sum_exp);
   mirror.Swap(args.bias.data), mirror.Swap(args.bias_before_softcap.data);
   {
-    cuda::CudaDevice<cuda::Element<T>> device(cuda::test::Stream());
+    TestDevice<cuda::Element<T>> device(cuda::test::Stream());
     if (!cuda::RunOnDevice(params, args, device)) return false;
     CheckCuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
   }

@@ -1,9 +1,15 @@
 // The kernel tests of the CPU library on a GPU. Without one, that the library
 // says so.
+//
+//   cuda_device_test [CASES [BUDGET [WAY [FIRST]]]]
+//
+// WAY is mma, as on devices without warpgroups, or any, what the device has. With FIRST only the
+// drawn cases from that one on run, so that several processes may share them.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "accuracy_test.h"
@@ -11,6 +17,7 @@
 #include "cache_test.h"
 #include "check.h"
 #include "cuda_device.h"
+#include "mirror.h"
 #include "non_finite_test.h"
 #include "rotary_test.h"
 
@@ -35,6 +42,8 @@ int main(int argc, char** argv) {
   constexpr int kSkipped = 77;
   const int cases = argc > 1 ? std::atoi(argv[1]) : 150;
   const int64_t budget = argc > 2 ? std::atoll(argv[2]) : 4000000;
+  rope::cuda::test::g_warpgroups = argc <= 3 || std::strcmp(argv[3], "mma") != 0;
+  const int first = argc > 4 ? std::atoi(argv[4]) : 1;
   int devices = 0;
   const cudaError_t missing = cudaGetDeviceCount(&devices);
   if (missing != cudaSuccess) {
@@ -42,11 +51,14 @@ int main(int argc, char** argv) {
     std::printf("skipped: no GPU (%s); the kernels were not run\n", cudaGetErrorString(missing));
     return rope::test::g_failures == 0 ? kSkipped : 1;
   }
-  rope::test::TestBehaviour("CUDA");
-  rope::test::TestNonFiniteNumbers("CUDA");
-  rope::test::TestCaches("CUDA");
-  rope::test::TestRotary("CUDA", cases);
-  rope::test::TestAccuracy({"CUDA"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs);
+  if (argc <= 4) {
+    rope::test::TestBehaviour("CUDA");
+    rope::test::TestNonFiniteNumbers("CUDA");
+    rope::test::TestCaches("CUDA");
+    rope::test::TestRotary("CUDA", cases);
+  }
+  rope::test::TestAccuracy(
+      {"CUDA"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs, first);
   std::printf("%d cases on CUDA: %d failures\n", cases, rope::test::g_failures);
   return rope::test::g_failures == 0 ? 0 : 1;
 }

@@ -235,6 +235,9 @@ class EmulatedBlock {
   std::vector<Copies> copies_;
 };
 
+// Whether the emulated device multiplies by warpgroups where it can, as an sm_90a does.
+inline bool g_warpgroups = true;
+
 // A device whose memory is the kernel test's host's.
 template <typename T>
 class EmulatedDevice : public Device<T> {
@@ -254,7 +257,7 @@ class EmulatedDevice : public Device<T> {
   void Upload(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
 
-  bool HasWarpgroups() const override { return true; }
+  bool HasWarpgroups() const override { return g_warpgroups; }
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {
     WithKernel<T>(kernel, call.schedule.shape, [&](auto k) {
       using K = decltype(k);

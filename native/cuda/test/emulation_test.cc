@@ -161,7 +161,7 @@ void TestSeveralTiles(const std::string& name, bool ring) {
 
 // All of it, on one of the two ways in which 16-bit numbers are multiplied.
 void TestEverything(bool warpgroups, int cases, int64_t budget) {
-  setenv("ROPE_CUDA_WARPGROUPS", warpgroups ? "1" : "0", 1);
+  cuda::test::g_warpgroups = warpgroups;
   const char* name = warpgroups ? "emulated warpgroups" : "emulated";
   TestBehaviour(name);
   TestNonFiniteNumbers(name);

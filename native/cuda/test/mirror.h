@@ -22,6 +22,9 @@ inline cudaStream_t Stream() {
   return stream;
 }
 
+// Whether kernels for warpgroups are launched on a device that has them.
+inline bool g_warpgroups = true;
+
 // Host memory and its copy on the device.
 class Mirror {
  public:
