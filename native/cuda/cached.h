@@ -9,6 +9,14 @@
 
 namespace rope::cuda {
 
+// Whether all chunks of all rows are aligned to 16 bytes.
+template <typename V>
+ROPE_DEVICE bool StandsInChunks(const Rows<V>& rows, int64_t size) {
+  return (reinterpret_cast<uintptr_t>(rows.data) % 16 |
+          static_cast<uintptr_t>((rows.batch_stride | rows.head_stride | rows.row_stride | size) %
+                                 kChunk)) == 0;
+}
+
 // The rows of a cache as those of numbers of one type.
 template <typename C>
 ROPE_DEVICE Rows<const C> Typed(const Rows<const void>& rows) {

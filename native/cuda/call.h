@@ -22,10 +22,12 @@ struct TileShape {
   bool tensor = false;      // products on tensor cores
   bool residuals = false;   // also of the residuals, which 16 bits do not hold
   bool warpgroups = false;  // by warpgroups of sm_90a
+  bool ahead = false;       // keys of the next tile are copied while one is multiplied
 
   constexpr bool operator==(const TileShape& o) const {
     return rows == o.rows && keys == o.keys && channels == o.channels && threads == o.threads &&
-           tensor == o.tensor && residuals == o.residuals && warpgroups == o.warpgroups;
+           tensor == o.tensor && residuals == o.residuals && warpgroups == o.warpgroups &&
+           ahead == o.ahead;
   }
 };
 
@@ -115,6 +117,13 @@ struct Mask {
   }
 };
 
+// How a score follows from a product.
+enum class ScoreKind : int32_t {
+  kScaled,  // times a positive scale
+  kSloped,  // the same, and a slope times the distance by index
+  kAny,
+};
+
 // What makes a score of a product, and what joins the softmax.
 template <typename T>
 struct ScoreModifiers {
@@ -123,6 +132,7 @@ struct ScoreModifiers {
   const float* sinks = nullptr;         // [num_heads]
   const float* temperatures = nullptr;  // [batch, length]: on the query; absent: 1
   Distances distances;                  // biases by distance
+  ScoreKind kind = ScoreKind::kAny;
   // By index: the shown keys before, which distances count; absent: they count all keys.
   const int32_t* shown_before = nullptr;
   int64_t shown_before_stride = 0;  // of a batch row
@@ -167,8 +177,10 @@ struct Call {
   Rows<T> new_key_residual;  // what rounding took from the keys of this call; absent: nothing
   Rows<const T> new_value;
   bool raw_cache = false;  // keys are stored as they come
-  bool fast = false;       // products read rotated numbers rounded to T
-  bool residuals = true;   // products read what 16 bits do not hold of queries and weights
+  // Whether rows that have the tensors' type are copied to shared memory as they stand.
+  bool copies_keys = false, copies_values = false;
+  bool fast = false;      // products read rotated numbers rounded to T
+  bool residuals = true;  // products read what 16 bits do not hold of queries and weights
 
   Rotation rotation;
   AngleTables query_angles;  // table 0 also rotates the keys of this call

@@ -156,6 +156,15 @@ class CudaDevice : public Device<T> {
     return major == 9 && minor == 0;
   }
 
+  int64_t BlocksAtOnce(const Call<T>& call) const override {
+    int device = 0, processors = 0, blocks = 0;
+    CheckCuda("cudaGetDevice", cudaGetDevice(&device));
+    CheckCuda("cudaDeviceGetAttribute",
+              cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+    CheckCuda("cudaOccupancyMaxActiveBlocksPerMultiprocessor", AttentionBlocks(call, blocks));
+    return int64_t{processors} * blocks;
+  }
+
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {
     const cudaError_t error = LaunchKernel(kernel, blocks, call, memory_.stream());
     if (error != cudaSuccess) RefuseLaunch(NameOf(kernel), blocks, error);

@@ -43,6 +43,12 @@ class CudaEngine {
              " channels, the CUDA kernels take at most " + std::to_string(cuda::kMostChannels) +
              "; run this model on the CPU";
     }
+    if (args.length >= cuda::kMostRows / params.group()) {
+      return "a text has " + std::to_string(args.length) +
+             " new tokens, of which the CUDA kernels take " + "fewer than " +
+             std::to_string(cuda::kMostRows / params.group()) +
+             " in one call; give them in several";
+    }
     return OnStream(context, [&](cudaStream_t stream) {
       cuda::CudaDevice<cuda::Element<T>> device(stream);
       return cuda::RunOnDevice(params, args, device);

@@ -130,6 +130,21 @@ ROPE_DEVICE float PowerOfTwo(float x) {
 #endif
 }
 
+// Writes two numbers to a place that is aligned to both.
+template <typename T>
+ROPE_DEVICE void StorePair(float low, float high, T* to) {
+#ifdef __CUDACC__
+  if constexpr (sizeof(T) == 2) {
+    *reinterpret_cast<uint32_t*>(to) = RoundedPair<T>(low, high);
+  } else {
+    *reinterpret_cast<float2*>(to) = make_float2(low, high);
+  }
+#else
+  to[0] = FromFloat<T>(low);
+  to[1] = FromFloat<T>(high);
+#endif
+}
+
 // Numbers that are loaded and stored together.
 inline constexpr int kChunk = 8;
 
@@ -138,20 +153,28 @@ ROPE_DEVICE_HOST constexpr N ChunksOf(N channels) {
   return (channels + kChunk - 1) / kChunk;
 }
 
-// A chunk in pieces of 16 bytes, or of all its 8, where both places are aligned so.
+// A chunk in pieces of 16 bytes, or of all its 8, which both places are aligned to.
 template <typename V>
-ROPE_DEVICE void CopyChunk(const V* from, V* to) {
+ROPE_DEVICE void CopyAligned(const V* from, V* to) {
 #ifdef __CUDACC__
   using Piece = std::conditional_t<sizeof(V) == 1, uint2, uint4>;
   static_assert(kChunk * sizeof(V) % sizeof(Piece) == 0);
-  if ((reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % sizeof(Piece) == 0) {
-    ROPE_UNROLL
-    for (size_t i = 0; i < kChunk * sizeof(V) / sizeof(Piece); ++i) {
-      reinterpret_cast<Piece*>(to)[i] = reinterpret_cast<const Piece*>(from)[i];
-    }
-    return;
+  ROPE_UNROLL
+  for (size_t i = 0; i < kChunk * sizeof(V) / sizeof(Piece); ++i) {
+    reinterpret_cast<Piece*>(to)[i] = reinterpret_cast<const Piece*>(from)[i];
   }
+#else
+  for (int i = 0; i < kChunk; ++i) to[i] = from[i];
 #endif
+}
+
+// The same wherever they stand.
+template <typename V>
+ROPE_DEVICE void CopyChunk(const V* from, V* to) {
+  constexpr size_t kAligned = sizeof(V) == 1 ? 8 : 16;
+  if ((reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to)) % kAligned == 0) {
+    return CopyAligned<V>(from, to);
+  }
   ROPE_UNROLL
   for (int i = 0; i < kChunk; ++i) to[i] = from[i];
 }

@@ -64,6 +64,20 @@ cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cud
   return error;
 }
 
+template <typename T>
+cudaError_t AttentionBlocks(const Call<T>& call, int& blocks) {
+  cudaError_t error = cudaSuccess;
+  WithKernel<T>(Kernel::kAttention, call.schedule.shape, [&](auto k) {
+    using K = decltype(k);
+    error = AllowShared<K, T>();
+    if (error != cudaSuccess) return;
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        &blocks, Enter<K, T>, K::kThreads,
+        static_cast<size_t>(K::SharedFloats(call)) * sizeof(float));
+  });
+  return error;
+}
+
 }  // namespace rope::cuda
 
 #endif  // ROPE_CUDA_LAUNCH_INL_CUH_

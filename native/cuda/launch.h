@@ -18,6 +18,11 @@ enum class Kernel;
 template <typename T>
 cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cudaStream_t stream);
 
+// How many blocks of the call's attention kernel a processor of the current device runs at the same
+// time.
+template <typename T>
+cudaError_t AttentionBlocks(const Call<T>& call, int& blocks);
+
 enum class RotaryStep;
 template <typename T>
 struct RotaryCall;

@@ -54,8 +54,15 @@ class RowWriter {
  public:
   ROPE_DEVICE RowWriter(const Call<T>& call, const Task& task, int64_t row, const RowState& state,
                         bool partial)
-      : call_(call), task_(task), row_(row), state_(state), partial_(partial) {
-    if (partial) return;
+      : call_(call), task_(task), state_(state), channels_(call.v_head_size) {
+    if (partial) {
+      const int64_t part = static_cast<int64_t>(task.unit) * call.schedule.splits + task.split;
+      partial_ =
+          call.schedule.partials +
+          (part * call.schedule.partial_rows + task.first_in_block + row) * call.partial_width();
+      return;
+    }
+    output_ = call.output.At(task.batch, state.head, state.place);
     if (state.total != 0.0f) {
       factor_ = 1.0f / state.total;
       log_sum_exp_ = state.maximum + std::log(state.total);
@@ -72,20 +79,33 @@ class RowWriter {
   }
 
   ROPE_DEVICE void Channel(int64_t c, float sum) const {
-    if (partial_) {
-      Partial()[c] = sum;
+    if (partial_ != nullptr) {
+      partial_[c] = sum;
     } else {
-      call_.output.At(task_.batch, state_.head, state_.place)[c] = FromFloat<T>(sum * factor_);
+      output_[c] = FromFloat<T>(sum * factor_);
+    }
+  }
+
+  // An even channel and the next one, as far as the head has them.
+  ROPE_DEVICE void Channels(int64_t c, float sum, float next) const {
+    if (c >= channels_) return;
+    if (partial_ != nullptr && channels_ % 2 == 0) {
+      StorePair<float>(sum, next, partial_ + c);
+    } else if (partial_ == nullptr && channels_ % 2 == 0 &&
+               reinterpret_cast<uintptr_t>(output_) % (2 * sizeof(T)) == 0) {
+      StorePair<T>(sum * factor_, next * factor_, output_ + c);
+    } else {
+      Channel(c, sum);
+      if (c + 1 < channels_) Channel(c + 1, next);
     }
   }
 
   // What a row has once: its log-sum-exp, or maximum and total.
   ROPE_DEVICE void Statistics() const {
-    if (partial_) {
-      float* partial = Partial() + call_.v_head_size;
-      partial[0] = state_.maximum;
+    if (partial_ != nullptr) {
+      partial_[channels_] = state_.maximum;
       // -1: sees keys, but their scores are all -inf.
-      partial[1] = state_.total == 0.0f && state_.any_visible ? -1.0f : state_.total;
+      partial_[channels_ + 1] = state_.total == 0.0f && state_.any_visible ? -1.0f : state_.total;
     } else if (call_.log_sum_exp != nullptr) {
       call_.log_sum_exp[(task_.batch * call_.num_heads + state_.head) * call_.length +
                         state_.place] = log_sum_exp_;
@@ -93,18 +113,12 @@ class RowWriter {
   }
 
  private:
-  ROPE_DEVICE float* Partial() const {
-    const int64_t part = static_cast<int64_t>(task_.unit) * call_.schedule.splits + task_.split;
-    return call_.schedule.partials +
-           (part * call_.schedule.partial_rows + task_.first_in_block + row_) *
-               call_.partial_width();
-  }
-
   const Call<T>& call_;
   const Task& task_;
-  const int64_t row_;
   const RowState& state_;
-  const bool partial_;
+  const int64_t channels_;
+  float* partial_ = nullptr;  // null: the row's result is written
+  T* output_ = nullptr;
   float factor_ = 0.0f;
   float log_sum_exp_ = kNegativeInfinity;
 };

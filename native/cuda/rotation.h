@@ -122,6 +122,35 @@ ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c,
   }
 }
 
+// Whether channel c of a head is rotated with channel c + head_size / 2, whole chunks of them.
+template <typename T>
+ROPE_DEVICE bool RotatesHalves(const Call<T>& call) {
+  const Rotation& rotation = call.rotation;
+  return !rotation.interleaved && rotation.offset == 0 && rotation.pairs % kChunk == 0 &&
+         2 * rotation.pairs == call.head_size;
+}
+
+// The channels [c, c + kChunk) of such a head's first half, and those of its second one, from a row
+// that is aligned to chunks.
+template <typename T>
+ROPE_DEVICE void RotatedHalves(const Call<T>& call, const float* row, int64_t c, const T* head,
+                               float* first, float* second) {
+  const int64_t pairs = call.rotation.pairs;
+  alignas(16) float cosine[kChunk], sine[kChunk];
+  CopyAligned<float>(row + c, cosine);
+  CopyAligned<float>(row + pairs + c, sine);
+  alignas(16) T own[kChunk], other[kChunk];
+  CopyAligned<T>(head + c, own);
+  CopyAligned<T>(head + pairs + c, other);
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) {
+    const float a = ToFloat(own[i]);
+    const float b = ToFloat(other[i]);
+    first[i] = a * cosine[i] + b * -sine[i];
+    second[i] = b * cosine[i] + a * sine[i];
+  }
+}
+
 // Multiplies the channels [c, c + kChunk) of a head by their factors, if there are any.
 ROPE_DEVICE void MultiplyChunk(const float* factors, int64_t c, float* numbers) {
   if (factors == nullptr) return;

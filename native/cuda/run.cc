@@ -63,6 +63,7 @@ class Run {
     TakeMask();
     if (!upload_.Send(device_)) return false;
     for (const auto& stage : stage_) stage();
+    TakeCopies();
     if (!angles_made_) {
       Launch(Kernel::kAngles, call_.rotation.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_), call_);
     }
@@ -152,6 +153,18 @@ class Run {
   static constexpr size_t SizeOf(CacheKind kind) {
     if (kind == CacheKind::kSame) return sizeof(E);
     return kind == CacheKind::kInt8 ? sizeof(int8_t) : sizeof(Half);
+  }
+
+  // Rows of another type than the tensors' are not copied at all.
+  void TakeCopies() {
+    const auto stands = [&](const CachedTensor& cached, int64_t size) {
+      return caches_.kind != CacheKind::kSame || StandsInChunks(cached.numbers, size);
+    };
+    call_.copies_keys = !params_.raw_cache && stands(call_.cached_key, args_.head_size) &&
+                        StandsInChunks(call_.new_key, args_.head_size) &&
+                        StandsInChunks(call_.new_key_residual, args_.head_size);
+    call_.copies_values = stands(call_.cached_value, args_.v_head_size) &&
+                          StandsInChunks(call_.new_value, args_.v_head_size);
   }
 
   template <typename V>
@@ -323,12 +336,25 @@ class Run {
     call_.score.bias = As<E>(args_.bias);
     call_.score.bias_before_softcap = As<E>(args_.bias_before_softcap);
     TakeDistances();
+    call_.score.kind = KindOfScore();
     if (args_.sinks == nullptr) return;
     std::vector<float> sinks;
     for (int64_t h = 0; h < params_.num_heads; ++h) {
       sinks.push_back(hwy::ConvertScalarTo<float>(args_.sinks[h]));
     }
     upload_.Add(sinks, call_.score.sinks);
+  }
+
+  ScoreKind KindOfScore() const {
+    const auto& score = call_.score;
+    if (score.bias.data != nullptr || score.bias_before_softcap.data != nullptr ||
+        score.softcap != 0.0f || !(score.scale > 0.0f)) {
+      return ScoreKind::kAny;
+    }
+    if (!params_.has_distances()) return ScoreKind::kScaled;
+    return params_.distance_slopes.empty() || !params_.distance_starts.empty() || counts_shown_
+               ? ScoreKind::kAny
+               : ScoreKind::kSloped;
   }
 
   void TakeDistances() {
@@ -343,13 +369,16 @@ class Run {
     }
     const ShownBefore before(params_, args_, 0);
     if (before.counts().empty()) return;
+    counts_shown_ = true;
     call_.score.shown_before_stride = before.stride();
     upload_.Add(before.counts(), call_.score.shown_before);
   }
 
   TileShape Shape(int64_t rows, int64_t channels) const {
     if (sizeof(E) != 2) return ShapeFor(rows, channels);
-    return FitWarpgroups(rows, channels) && device_.HasWarpgroups()
+    // Scores that are made one by one are made in memory: warpgroups have no registers to spare.
+    return call_.score.kind != ScoreKind::kAny && FitWarpgroups(rows, channels) &&
+                   device_.HasWarpgroups()
                ? WarpgroupShapeFor(channels, call_.residuals)
                : TensorShapeFor(rows, channels, call_.residuals);
   }
@@ -368,11 +397,8 @@ class Run {
   // The spans of keys that each block of query rows visits, and into how many
   // splits they are cut. It follows from shapes and masks alone.
   void TakeSchedule() {
-    // On a GPU of 132 processors about two blocks of 128 threads each, and at most four blocks.
-    constexpr int64_t kThreadsWanted = 32768;
-    constexpr int64_t kBlocksWanted = 528;
     constexpr int64_t kTilesPerSplit = 4;
-    constexpr int64_t kMostSplits = 128;
+    constexpr int64_t kMostSplits = 256;
     const int64_t rows = args_.length * params_.group();
     const int64_t channels = std::max(args_.head_size, args_.v_head_size);
     Schedule& schedule = call_.schedule;
@@ -404,9 +430,10 @@ class Run {
     upload_.Add(spans, schedule.spans);
     upload_.Add(first, schedule.first_span);
     if (call_.units() == 0) return;
-    const int64_t wanted = std::min(kBlocksWanted, kThreadsWanted / schedule.shape.threads);
-    schedule.splits = std::clamp<int64_t>(
-        std::min(DivideUp(wanted, call_.units()), most_tiles / kTilesPerSplit), 1, kMostSplits);
+    // Blocks that have to wait for others would begin when all of these end.
+    const int64_t splits =
+        std::min(device_.BlocksAtOnce(call_) / call_.units(), most_tiles / kTilesPerSplit);
+    schedule.splits = std::clamp<int64_t>(splits, 1, kMostSplits);
     if (schedule.splits == 1) return;
     schedule.partial_rows = std::min<int64_t>(rows, schedule.shape.rows);
     upload_.Reserve(call_.units() * schedule.splits * schedule.partial_rows * call_.partial_width(),
@@ -422,7 +449,8 @@ class Run {
   const Padding padding_;
   const FirstKeys first_keys_;
   bool angles_made_ = false;
-  bool masked_ = false;  // padding or documents hide keys of some span
+  bool counts_shown_ = false;  // distances count the keys that a mask shows
+  bool masked_ = false;        // padding or documents hide keys of some span
   Call<E> call_;
   Upload upload_;
   std::deque<char*> staged_;  // where pasts are moved; elements stay where they are

@@ -41,6 +41,8 @@ class Device {
   virtual void Upload(void* to, const void* from, size_t bytes) = 0;
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;
   virtual void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) = 0;
+  // How many blocks of the call's attention kernel run at the same time.
+  virtual int64_t BlocksAtOnce(const Call<T>& call) const = 0;
   // Whether it can run kernels for warpgroups (warpgroup_kernel.h).
   virtual bool HasWarpgroups() const = 0;
 };

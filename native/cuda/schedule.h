@@ -9,6 +9,9 @@
 
 namespace rope::cuda {
 
+// Query rows that a key-value head of a batch row may have.
+inline constexpr int64_t kMostRows = int64_t{1} << 31;
+
 // Rows are the queries of all heads that share a key-value head, side by side:
 // row r of a batch row is query r / group of head kv_head * group + r % group. A
 // grid has fewer than 2^31 blocks, so 32 bits hold all of a task.
@@ -23,17 +26,18 @@ struct Task {
   // Of a row of the task: its query's place in the call, and its head.
   template <typename T>
   constexpr int64_t PlaceOf(const Call<T>& call, int row) const {
-    return RowOf(call, row) / call.group();
+    return RowOf(call, row) / static_cast<uint32_t>(call.group());
   }
   template <typename T>
   constexpr int64_t HeadOf(const Call<T>& call, int row) const {
-    return kv_head * call.group() + RowOf(call, row) % call.group();
+    return kv_head * call.group() + RowOf(call, row) % static_cast<uint32_t>(call.group());
   }
 
  private:
+  // Fewer than kMostRows, in 32 bits since divisions of 64 are slow on a device.
   template <typename T>
-  constexpr int64_t RowOf(const Call<T>& call, int row) const {
-    return static_cast<int64_t>(block) * call.schedule.shape.rows + first_in_block + row;
+  constexpr uint32_t RowOf(const Call<T>& call, int row) const {
+    return static_cast<uint32_t>(block * call.schedule.shape.rows + first_in_block + row);
   }
 };
 
@@ -76,13 +80,13 @@ class TileWalk {
   constexpr bool Next(Span& tile) {
     for (; span_ != end_; ++span_) {
       const Span& span = call_.schedule.spans[span_];
-      const int64_t at = span.keys.begin + number_ * tile_keys_;
+      const int64_t at = span.keys.begin + int64_t{number_} * tile_keys_;
       if (at < span.keys.end) {
-        number_ += call_.schedule.splits;
+        number_ += static_cast<int32_t>(call_.schedule.splits);
         tile = {{at, std::min(at + tile_keys_, span.keys.end)}, span.band, span.sight};
         return true;
       }
-      number_ -= (span.keys.size() + tile_keys_ - 1) / tile_keys_;
+      number_ -= static_cast<int32_t>((span.keys.size() + tile_keys_ - 1) / tile_keys_);
     }
     return false;
   }
@@ -91,7 +95,7 @@ class TileWalk {
   const Call<T>& call_;
   const int tile_keys_;
   int32_t span_ = 0, end_ = 0;
-  int64_t number_;  // of the next tile, counted from the span's first one
+  int32_t number_;  // of the next tile, counted from the span's first one
 };
 
 }  // namespace rope::cuda

@@ -3,6 +3,7 @@
 #ifndef ROPE_CUDA_SCORES_H_
 #define ROPE_CUDA_SCORES_H_
 
+#include <algorithm>
 #include <cmath>
 
 #include "result.h"
@@ -40,6 +41,29 @@ ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int6
   ROPE_UNROLL
   for (int i = 0; i < kChunk; ++i) {
     out[i] = (call.fast ? RoundedTo<T>(out[i]) : out[i]) * temperature;
+  }
+}
+
+// The channels [c, c + kChunk) of both halves of a head, of a query as above, where they are
+// rotated with one another and all rows are aligned to chunks.
+template <typename T>
+ROPE_DEVICE void QueryHalves(const Call<T>& call, const Task& task, int row, int32_t table,
+                             int64_t c, float* first, float* second) {
+  const int there = std::min(row, task.rows - 1);  // another row, instead of a branch
+  const int64_t place = task.PlaceOf(call, there);
+  const T* query = call.query.At(task.batch, task.HeadOf(call, there), place);
+  RotatedHalves<T>(call, AngleRow(call, call.query_angles, table, task.batch, place), c, query,
+                   first, second);
+  MultiplyChunk(call.rotation.query_factors, c, first);
+  MultiplyChunk(call.rotation.query_factors, c + call.rotation.pairs, second);
+  const float temperature = call.score.temperatures == nullptr
+                                ? 1.0f
+                                : call.score.temperatures[task.batch * call.length + place];
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) {
+    first[i] = (call.fast ? RoundedTo<T>(first[i]) : first[i]) * temperature;
+    second[i] = (call.fast ? RoundedTo<T>(second[i]) : second[i]) * temperature;
+    if (row >= task.rows) first[i] = second[i] = 0.0f;
   }
 }
 

@@ -11,8 +11,8 @@ namespace rope::cuda {
 // "__global__ Function Parameters").
 inline constexpr size_t kMostStored = 32'736;
 // The same as arguments of several launches, for which nobody waits either: the spans of a prompt
-// of some 20,000 tokens.
-inline constexpr size_t kMostStoredInAll = 8 * kMostStored;
+// of some 40,000 tokens.
+inline constexpr size_t kMostStoredInAll = 16 * kMostStored;
 
 }  // namespace rope::cuda
 

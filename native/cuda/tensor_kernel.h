@@ -38,49 +38,66 @@ struct TensorKernel {
       TileWalk<T> walk(call_, task_, kShape.keys);
       Span tile;
       bool more = walk.Next(tile);
-      if (more) Start(tile, -1);
+      if (more) Start(tile, -1, 0);
       block_.EndCopies();
-      while (more) more = ComputeTile(walk, tile);
+      for (int stage = 0; more; stage ^= kShape.ahead ? 1 : 0)
+        more = ComputeTile(walk, tile, stage);
       rows_.Finish();
     }
 
    private:
     // Brings a tile's keys to shared memory, and the queries of its band unless they are there:
     // `band` is the one whose queries are, -1 for none.
-    ROPE_DEVICE void Start(const Span& tile, int32_t band) {
+    ROPE_DEVICE void Start(const Span& tile, int32_t band, int stage) {
+      const bool copies = tiles_.CopiesKeys(tile.keys);
+      if (copies) tiles_.CopyKeys(block_, tile.keys, stage);
       if (tile.band != band) tiles_.StoreQueries(block_, tile.band);
-      if (tiles_.CopiesKeys(tile.keys)) {
-        tiles_.CopyKeys(block_, tile.keys);
-      } else {
-        tiles_.StoreKeys(block_, tile.keys, call_.key_angles.of_band[tile.band]);
+      if (!copies) {
+        tiles_.StoreKeys(block_, tile.keys, call_.key_angles.of_band[tile.band], stage);
       }
     }
 
-    // Computes a tile whose keys are being copied. Then takes the next tile, if there is one:
-    // its keys are copied while this tile's weights are multiplied. Queries of another band,
-    // and keys that are not just copied, take registers of their own and so come after that.
-    ROPE_DEVICE bool ComputeTile(TileWalk<T>& walk, Span& tile) {
+    // Takes the next tile, if there is one, and starts to copy its keys if they are just copied.
+    struct Next {
+      Span tile;
+      bool more = false, early = false;
+    };
+    ROPE_DEVICE Next TakeNext(TileWalk<T>& walk, int32_t band, int stage) {
+      Next next;
+      next.more = walk.Next(next.tile);
+      next.early = next.more && next.tile.band == band && tiles_.CopiesKeys(next.tile.keys);
+      if (next.early) tiles_.CopyKeys(block_, next.tile.keys, stage);
+      block_.EndCopies();
+      return next;
+    }
+
+    // Computes a tile whose keys are being copied to a stage. The keys of the next tile are copied
+    // while this tile's weights are multiplied, or, where there is a stage for them, from the begin
+    // on. Queries of another band, and keys that are not just copied, take registers of their own
+    // and so come after that.
+    ROPE_DEVICE bool ComputeTile(TileWalk<T>& walk, Span& tile, int stage) {
+      const int next_stage = kShape.ahead ? stage ^ 1 : 0;
       block_.template AwaitCopies<0>();
       block_.Barrier();
       tiles_.StartValues(block_, tile.keys);
       block_.EndCopies();
-      Products::Multiply(block_, rows_.states(), tiles_.residuals(),
+      Next next;
+      if (kShape.ahead) next = TakeNext(walk, tile.band, next_stage);
+      rows_.Look(tile);
+      Products::Multiply(block_, rows_.states(), stage, tiles_.residuals(),
                          tiles_.HaveResiduals(tile.keys));
-      block_.Barrier();
+      if (!kShape.ahead) block_.Barrier();
       rows_.Weigh(tile);
       block_.Lanes(
           [&](int thread) { Products::Round(rows_.states()[thread], tiles_.residuals()); });
-      const int32_t band = tile.band;
-      const bool more = walk.Next(tile);
-      const bool early = tile.band == band && tiles_.CopiesKeys(tile.keys);
-      if (more && early) tiles_.CopyKeys(block_, tile.keys);
-      block_.EndCopies();
+      if (!kShape.ahead) next = TakeNext(walk, tile.band, next_stage);
       block_.template AwaitCopies<1>();
       block_.Barrier();
       Products::Accumulate(block_, rows_.states(), tiles_.residuals());
-      if (more && !early) Start(tile, band);
+      if (next.more && !next.early) Start(next.tile, tile.band, next_stage);
       block_.EndCopies();
-      return more;
+      tile = next.tile;
+      return next.more;
     }
 
     Block& block_;

@@ -36,10 +36,11 @@ class TensorProducts {
   }
   ROPE_DEVICE static int ColumnOf(int thread, int n, int i) { return n * 8 + thread % 4 * 2 + i; }
 
-  // scores = queries · keys.
+  // scores = queries · keys, of the tile in a stage.
   template <typename Block, typename States>
-  ROPE_DEVICE static void Multiply(Block& block, States& states, bool query_residuals,
+  ROPE_DEVICE static void Multiply(Block& block, States& states, int stage, bool query_residuals,
                                    bool key_residuals) {
+    const int of_stage = stage * Tiles::kTileBytes;
     typename Block::template PerThread<Operands> operands;
     block.Lanes([&](int t) {
       ROPE_UNROLL
@@ -66,11 +67,11 @@ class TensorProducts {
         const auto b_residual = [&](int t) { return operands[t].b_residual; };
         const auto a = [&](int t, int p) { return operands[t].a[p]; };
         const auto a_residual = [&](int t, int p) { return operands[t].a_residual[p]; };
-        LoadColumns(block, Tiles::kKeyTile, n, k, b);
+        LoadColumns(block, Tiles::kKeyTile + of_stage, n, k, b);
         const auto scores = [&](int t, int p) { return states[t].scores[p] + n; };
         Add(block, scores, a, b);
         if (key_residuals) {
-          LoadColumns(block, Tiles::kKeyResiduals, n, k, b_residual);
+          LoadColumns(block, Tiles::kKeyResiduals + of_stage, n, k, b_residual);
           Add(block, scores, a, b_residual);
         }
         if (query_residuals) Add(block, scores, a_residual, b);

@@ -37,20 +37,14 @@ class TensorRows {
     float bases[kOwnRows];
     float totals[kOwnRows];
     float corrections[kOwnRows];
-    uint32_t any_visible;  // a bit for each row that sees a key
+    uint32_t any_visible;      // a bit for each row that sees a key
+    uint32_t shown[kOwnRows];  // a bit for each of the thread's columns of a tile
   };
 
   using States = typename Block::template PerThread<State>;
 
   ROPE_DEVICE TensorRows(Block& block, const Call<T>& call, const Task& task)
-      : block_(block),
-        call_(call),
-        task_(task),
-        scaled_(call.score.bias.data == nullptr && call.score.bias_before_softcap.data == nullptr &&
-                call.score.softcap == 0.0f && call.score.scale > 0.0f),
-        plain_(scaled_ && !call.score.distances.any()),
-        sloped_(scaled_ && call.score.distances.slopes != nullptr &&
-                call.score.distances.buckets == 0 && call.score.shown_before == nullptr) {}
+      : block_(block), call_(call), task_(task) {}
 
   ROPE_DEVICE States& states() { return states_; }
 
@@ -58,20 +52,35 @@ class TensorRows {
     block_.Lanes([&](int thread) { Clear(states_[thread]); });
   }
 
+  // Finds out which keys of a tile the rows see, before its products are made: behind them all
+  // registers are taken.
+  ROPE_DEVICE void Look(const Span& tile) {
+    if (kind() == ScoreKind::kAny) return;  // scores are made one by one
+    block_.Lanes([&](int thread) {
+      State& state = states_[thread];
+      if (tile.sight == Sight::kAll) {
+        state.any_visible = ~0u;
+        return;
+      }
+      const TileMask<T> mask(call_, task_, tile);
+      ROPE_UNROLL
+      for (int m = 0; m < kOwnRows; ++m) {
+        state.shown[m] = ShownTo(Row(thread, m).index, mask, tile, thread);
+        if (state.shown[m] != 0) state.any_visible |= 1u << m;
+      }
+    });
+  }
+
   // Turns products into weights and carries the rows' maxima and totals on.
   ROPE_DEVICE void Weigh(const Span& tile) {
     // Of what stands in scores, in units of ln 2.
-    const float factor = plain_ ? call_.score.scale * kLog2OfE : kLog2OfE;
-    if (plain_ || sloped_) {
+    const float factor = kind() == ScoreKind::kScaled ? call_.score.scale * kLog2OfE : kLog2OfE;
+    if (kind() != ScoreKind::kAny) {
       block_.Lanes([&](int thread) {
-        if (sloped_) ScoreBySlope(tile, thread);
-        if (tile.sight == Sight::kAll) {
-          states_[thread].any_visible = ~0u;
-        } else {
-          Hide(tile, thread);
-        }
+        if (kind() == ScoreKind::kSloped) ScoreBySlope(tile, thread);
+        if (tile.sight != Sight::kAll) Hide(states_[thread]);
       });
-    } else {
+    } else if constexpr (!kShape.warpgroups) {
       block_.Lanes([&](int thread) { Score(tile, thread); });
     }
     block_.Lanes([&](int thread) { TakeLargest(states_[thread]); });
@@ -92,6 +101,8 @@ class TensorRows {
   }
 
  private:
+  ROPE_DEVICE ScoreKind kind() const { return call_.score.kind; }
+
   ROPE_DEVICE void ComputeAgain() {
     for (int first = 0; first < task_.rows; first += Again::kRows) {
       Task task = task_;
@@ -101,18 +112,14 @@ class TensorRows {
     }
   }
 
-  // Turns the scores of hidden keys into -inf, in registers.
-  ROPE_DEVICE void Hide(const Span& tile, int thread) {
-    State& state = states_[thread];
-    const TileMask<T> mask(call_, task_, tile);
+  // Turns the scores of hidden keys into -inf.
+  ROPE_DEVICE static void Hide(State& state) {
     ROPE_UNROLL
     for (int m = 0; m < kOwnRows; ++m) {
-      const uint32_t shown = ShownTo(Row(thread, m).index, mask, tile, thread);
-      if (shown != 0) state.any_visible |= 1u << m;
       ROPE_UNROLL
       for (int x = 0; x < 2 * kKeyBlocks; ++x) {
         float& score = state.scores[m / 2][x / 2][m % 2 * 2 + x % 2];
-        if ((shown >> x & 1u) == 0) score = kNegativeInfinity;
+        if ((state.shown[m] >> x & 1u) == 0) score = kNegativeInfinity;
       }
     }
   }
@@ -166,7 +173,7 @@ class TensorRows {
       for (int x = 0; x < 2 * kKeyBlocks; ++x) {
         const int column = Products::ColumnOf(thread, x / 2, x % 2);
         if (columns.Has(column) && mask.Shows(row.index, column) &&
-            (plain_ || Modify(call_, task_, row, tile.keys.begin + column, copy[m][x]))) {
+            Modify(call_, task_, row, tile.keys.begin + column, copy[m][x])) {
           state.any_visible |= 1u << m;
         } else {
           copy[m][x] = kNegativeInfinity;
@@ -301,11 +308,8 @@ class TensorRows {
     const RowWriter<T> writer(call_, task_, number, row, call_.schedule.splits > 1);
     ROPE_UNROLL
     for (int n = 0; n < kChannelBlocks; ++n) {
-      ROPE_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        const int c = Products::ColumnOf(thread, n, i);
-        if (c < call_.v_head_size) writer.Channel(c, state.sums[m / 2][n][m % 2 * 2 + i]);
-      }
+      const float* sums = state.sums[m / 2][n] + m % 2 * 2;
+      writer.Channels(Products::ColumnOf(thread, n, 0), sums[0], sums[1]);
     }
     if (thread % kLanes == 0) writer.Statistics();
   }
@@ -313,9 +317,6 @@ class TensorRows {
   Block& block_;
   const Call<T>& call_;
   const Task task_;
-  const bool scaled_;  // scores are products, scaled, but for what distances add:
-  const bool plain_;   // nothing
-  const bool sloped_;  // slopes alone, by index
   States states_;
 };
 

@@ -9,14 +9,6 @@
 
 namespace rope::cuda {
 
-// Whether all chunks of all rows are aligned to 16 bytes.
-template <typename V>
-ROPE_DEVICE bool StandsInChunks(const Rows<V>& rows, int64_t size) {
-  return (reinterpret_cast<uintptr_t>(rows.data) % 16 |
-          static_cast<uintptr_t>((rows.batch_stride | rows.head_stride | rows.row_stride | size) %
-                                 kChunk)) == 0;
-}
-
 // Rows of numbers of type T. ldmatrix reads the same chunk of eight rows at once: rows are eight
 // numbers longer than a head, which puts the eight chunks into different banks. Warpgroups read
 // rows in squares (wgmma.h), those of eight rows one after the other, and have two stages of
@@ -31,7 +23,8 @@ class TensorTiles {
   static constexpr int kKeys = kShape.keys;
   static constexpr int kChannels = kShape.channels;
   static constexpr bool kSquares = kShape.warpgroups;
-  static constexpr int kStages = kShape.warpgroups ? 2 : 1;
+  static constexpr int kKeyStages = kShape.warpgroups || kShape.ahead ? 2 : 1;
+  static constexpr int kValueStages = kShape.warpgroups ? 2 : 1;
   // Bytes of a row. In squares it is an eighth of eight rows.
   static constexpr int kPitch = static_cast<int>(sizeof(T)) * (kChannels + (kSquares ? 0 : kChunk));
   static constexpr int kTileBytes = kKeys * kPitch;
@@ -39,25 +32,17 @@ class TensorTiles {
   // Places in shared memory, in bytes; those of tiles are stage 0's.
   static constexpr int kQueries = 0;
   static constexpr int kKeyTile = kQueries + kRows * kPitch;
-  static constexpr int kValueTile = kKeyTile + kStages * kTileBytes;
-  static constexpr int kQueryResiduals = kValueTile + kStages * kTileBytes;
+  static constexpr int kValueTile = kKeyTile + kKeyStages * kTileBytes;
+  static constexpr int kQueryResiduals = kValueTile + kValueStages * kTileBytes;
   static constexpr int kKeyResiduals = kQueryResiduals + kRows * kPitch;
 
   static constexpr int64_t SharedFloats() {
-    return (kShape.residuals ? kKeyResiduals + kStages * kTileBytes : kQueryResiduals) /
+    return (kShape.residuals ? kKeyResiduals + kKeyStages * kTileBytes : kQueryResiduals) /
            static_cast<int64_t>(sizeof(float));
   }
 
   ROPE_DEVICE TensorTiles(const Call<T>& call, const Task& task)
-      : call_(call),
-        task_(task),
-        past_(call.past(task.batch)),
-        same_type_(call.caches.kind == CacheKind::kSame),
-        copies_keys_(!call.raw_cache && CopiesCached(call.cached_key, call.head_size) &&
-                     StandsInChunks(call.new_key, call.head_size) &&
-                     StandsInChunks(call.new_key_residual, call.head_size)),
-        copies_values_(CopiesCached(call.cached_value, call.v_head_size) &&
-                       StandsInChunks(call.new_value, call.v_head_size)) {}
+      : call_(call), task_(task), past_(call.past(task.batch)) {}
 
   // Whether queries and weights have residuals.
   static constexpr bool residuals() { return kShape.residuals; }
@@ -73,6 +58,10 @@ class TensorTiles {
   // Puts the block's queries there, as a band has them.
   template <typename Block>
   ROPE_DEVICE void StoreQueries(Block& block, int64_t band) const {
+    if (2 * call_.rotation.pairs == kChannels && RotatesHalves(call_) &&
+        StandsInChunks(call_.query, call_.head_size)) {
+      return StoreHalves(block, band);
+    }
     block.Lanes([&](int thread) {
       ROPE_ROLLED
       for (int i = thread; i < kRows * kChunks; i += kThreads) {
@@ -88,7 +77,7 @@ class TensorTiles {
   // ones in another tensor, or cached ones from both ends of a ring.
   ROPE_DEVICE bool CopiesKeys(Range tile) const {
     const bool apart = call_.new_key.data != nullptr || call_.new_key_residual.data != nullptr;
-    return copies_keys_ && HasOneType(tile) && (!apart || !Straddles(tile));
+    return call_.copies_keys && HasOneType(tile) && (!apart || !Straddles(tile));
   }
 
   // Starts to copy the keys of a tile, and their residuals.
@@ -122,7 +111,7 @@ class TensorTiles {
   template <typename Block>
   ROPE_DEVICE void StartValues(Block& block, Range tile, int stage = 0) const {
     const int to = kValueTile + stage * kTileBytes;
-    if (copies_values_ && HasOneType(tile) &&
+    if (call_.copies_values && HasOneType(tile) &&
         (call_.new_value.data == nullptr || !Straddles(tile))) {
       return CopyRows(block, to, call_.cached_value, call_.new_value, tile, call_.v_head_size);
     }
@@ -140,6 +129,34 @@ class TensorTiles {
 
  private:
   static constexpr int kChunks = kChannels / kChunk;  // of a row
+
+  // The same where the two halves of a head are rotated with one another: a thread makes a chunk of
+  // either, of two rows at a time, so that their loads wait together.
+  template <typename Block>
+  ROPE_DEVICE void StoreHalves(Block& block, int64_t band) const {
+    constexpr int kHalf = kChunks / 2;
+    constexpr int kStep = kThreads / kHalf;
+    static_assert(kThreads % kHalf == 0 && kRows % (2 * kStep) == 0);
+    const int32_t table = call_.query_angles.of_band[band];
+    block.Lanes([&](int thread) {
+      const int chunk = thread % kHalf;
+      ROPE_ROLLED
+      for (int row = thread / kHalf; row < kRows; row += 2 * kStep) {
+        float numbers[2][2][kChunk];
+        ROPE_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          QueryHalves(call_, task_, row + i * kStep, table, chunk * kChunk, numbers[i][0],
+                      numbers[i][1]);
+        }
+        ROPE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const int to = (row + i / 2 * kStep) * kChunks + chunk + i % 2 * kHalf;
+          StoreNumbers(block, thread, to, kQueries, residuals() ? kQueryResiduals : -1,
+                       numbers[i / 2][i % 2]);
+        }
+      }
+    });
+  }
 
   // Of a tile's i-th chunk. Eight rows further on it is 8 * kPitch more.
   ROPE_DEVICE static int PlaceOf(int i) {
@@ -160,12 +177,10 @@ class TensorTiles {
            (ring.Turn(task_.batch) > 0 && (cut(ring.first) || cut(ring.Split(task_.batch))));
   }
 
-  // Whether cached rows stand in the way of copies: those of another type are not copied at all.
-  ROPE_DEVICE bool CopiesCached(const CachedTensor& cached, int64_t size) const {
-    return !same_type_ || StandsInChunks(cached.numbers, size);
-  }
   // Whether a tile's keys, and its values, all have type T.
-  ROPE_DEVICE bool HasOneType(Range tile) const { return same_type_ || tile.begin >= past_; }
+  ROPE_DEVICE bool HasOneType(Range tile) const {
+    return call_.caches.kind == CacheKind::kSame || tile.begin >= past_;
+  }
 
   // Starts to copy the rows of a tile: cached ones, or new ones where those are in another tensor.
   template <typename Block, typename New>
@@ -219,9 +234,6 @@ class TensorTiles {
   const Call<T>& call_;
   const Task task_;  // a copy, so that nothing points into the kernel's registers
   const int64_t past_;
-  const bool same_type_;
-  const bool copies_keys_;
-  const bool copies_values_;
 };
 
 }  // namespace rope::cuda

@@ -27,12 +27,19 @@ constexpr TileShape WithResiduals(TileShape shape) {
   return OnTensorCores(shape);
 }
 
+// With two stages of keys: those of the next tile are on their way while a tile is multiplied. A
+// block of one warp waits for its copies, and nothing else.
+constexpr TileShape CopiedAhead(TileShape shape) {
+  shape.ahead = true;
+  return shape;
+}
+
 inline constexpr TileShape kTensorFewResiduals64 = WithResiduals({16, 64, 64, 32});  // decoding
 inline constexpr TileShape kTensorFewResiduals128 = WithResiduals({16, 64, 128, 32});
 inline constexpr TileShape kTensorFewResiduals256 = WithResiduals({16, 32, 256, 32});
-inline constexpr TileShape kTensorFew64 = OnTensorCores({16, 64, 64, 32});
-inline constexpr TileShape kTensorFew128 = OnTensorCores({16, 64, 128, 32});
-inline constexpr TileShape kTensorFew256 = OnTensorCores({16, 32, 256, 32});
+inline constexpr TileShape kTensorFew64 = CopiedAhead(OnTensorCores({16, 32, 64, 32}));
+inline constexpr TileShape kTensorFew128 = CopiedAhead(OnTensorCores({16, 32, 128, 32}));
+inline constexpr TileShape kTensorFew256 = CopiedAhead(OnTensorCores({16, 32, 256, 32}));
 inline constexpr TileShape kTensorResiduals64 = WithResiduals({64, 64, 64, 128});
 inline constexpr TileShape kTensorResiduals128 = WithResiduals({64, 64, 128, 128});
 inline constexpr TileShape kTensorResiduals256 = WithResiduals({32, 32, 256, 64});

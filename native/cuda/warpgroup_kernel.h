@@ -39,8 +39,8 @@ struct WarpgroupKernel {
       TileWalk<T> walk(call_, task_, kShape.keys);
       Span tile;
       if (walk.Next(tile)) {
-        tiles_.StoreQueries(block_, tile.band);
         StartKeys(tile, 0);
+        tiles_.StoreQueries(block_, tile.band);
         // So that the first tile, too, has one before it: without weights, of values that are 0.
         tiles_.StartValues(block_, {0, 0}, 1);
         block_.EndCopies();
@@ -80,6 +80,7 @@ struct WarpgroupKernel {
     // after the products.
     ROPE_DEVICE bool ComputeTile(TileWalk<T>& walk, Span& tile, int stage) {
       AwaitTiles();
+      rows_.Look(tile);
       Hold();
       block_.BeginProducts();
       Products::Multiply(block_, rows_.states(), stage, tiles_.residuals(),

@@ -4,6 +4,7 @@
 #ifndef ROPE_CUDA_TEST_EMULATION_H_
 #define ROPE_CUDA_TEST_EMULATION_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdint>
@@ -258,6 +259,10 @@ class EmulatedDevice : public Device<T> {
   void Copy(void* to, const void* from, size_t bytes) override { std::memcpy(to, from, bytes); }
 
   bool HasWarpgroups() const override { return g_warpgroups; }
+  // As on a GPU of 132 processors.
+  int64_t BlocksAtOnce(const Call<T>& call) const override {
+    return std::min(528, 132 * 256 / call.schedule.shape.threads);
+  }
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {
     WithKernel<T>(kernel, call.schedule.shape, [&](auto k) {
       using K = decltype(k);

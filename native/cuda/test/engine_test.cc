@@ -68,6 +68,14 @@ template cudaError_t LaunchKernel(Kernel, int64_t, const Call<Half>&, cudaStream
 template cudaError_t LaunchKernel(Kernel, int64_t, const Call<BFloat>&, cudaStream_t);
 
 template <typename T>
+cudaError_t AttentionBlocks(const Call<T>&, int& blocks) {
+  return blocks = 1, cudaSuccess;
+}
+template cudaError_t AttentionBlocks(const Call<float>&, int&);
+template cudaError_t AttentionBlocks(const Call<Half>&, int&);
+template cudaError_t AttentionBlocks(const Call<BFloat>&, int&);
+
+template <typename T>
 cudaError_t LaunchRotary(RotaryStep, int64_t, const RotaryCall<T>&, cudaStream_t) {
   return cudaSuccess;
 }
