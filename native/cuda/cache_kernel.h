@@ -21,9 +21,7 @@ namespace rope::cuda {
 template <typename T>
 struct CacheKernel {
   static constexpr int kThreads = 128;
-  // Of one head, by one block: many, so that it does not take longer to begin than to copy, or few
-  // where they are kept in shared memory.
-  static constexpr int kRows = 32, kRowsKept = 8;
+  static constexpr int kRows = 8;  // of one head, by one block
 
   static int64_t Blocks(const Call<T>& call) {
     return call.batch * call.kv_num_heads * BlocksPerHead(call);
@@ -31,18 +29,13 @@ struct CacheKernel {
 
   static int64_t SharedFloats(const Call<T>& call) {
     const int64_t chunks = ChunksOf(call.head_size) + ChunksOf(call.v_head_size);
-    return call.caches.kind == CacheKind::kInt8 ? kRowsKept * chunks * (kChunk + 1) : 0;
+    return call.caches.kind == CacheKind::kInt8 ? kRows * chunks * (kChunk + 1) : 0;
   }
 
   template <typename Block>
   ROPE_DEVICE static void Run(Block& block, const Call<T>& call) {
     const Piece piece(call, block.index());
     const int count = piece.rows * piece.chunks();
-    if (piece.halves) {
-      return block.ForThreads([&](int thread) {
-        for (int i = thread; i < count; i += kThreads) CopyHalves(call, piece.At(call, i));
-      });
-    }
     // Number x of chunk i stands at x * count + i, the largest magnitude behind them all.
     float* const numbers = block.shared();
     float* const largest = numbers + kChunk * count;
@@ -105,19 +98,16 @@ struct CacheKernel {
   // The rows of a block. A row's chunks are those of its key, then those of its value.
   struct Piece {
     int64_t batch, head, first;
-    bool halves;  // chunks of keys are two, one of either half of the head
     int rows, key_chunks, value_chunks;
 
     ROPE_DEVICE Piece(const Call<T>& call, int64_t index)
         : batch(index / BlocksPerHead(call) / call.kv_num_heads),
           head(index / BlocksPerHead(call) % call.kv_num_heads),
-          first(index % BlocksPerHead(call) * RowsOf(call)),
-          halves(call.caches.kind == CacheKind::kSame && !call.raw_cache && RotatesHalves(call) &&
-                 StandsInChunks(call.key, call.head_size)),
-          key_chunks(static_cast<int>(ChunksOf(call.head_size)) / (halves ? 2 : 1)),
+          first(index % BlocksPerHead(call) * kRows),
+          key_chunks(static_cast<int>(ChunksOf(call.head_size))),
           value_chunks(static_cast<int>(ChunksOf(call.v_head_size))) {
       const int64_t left = call.cache_rows() - first;
-      rows = static_cast<int>(left < RowsOf(call) ? left : RowsOf(call));
+      rows = static_cast<int>(left < kRows ? left : kRows);
     }
 
     ROPE_DEVICE int chunks() const { return key_chunks + value_chunks; }
@@ -140,34 +130,8 @@ struct CacheKernel {
     }
   };
 
-  ROPE_DEVICE_HOST static int RowsOf(const Call<T>& call) {
-    return call.caches.kind == CacheKind::kInt8 ? kRowsKept : kRows;
-  }
   ROPE_DEVICE_HOST static int64_t BlocksPerHead(const Call<T>& call) {
-    return (call.cache_rows() + RowsOf(call) - 1) / RowsOf(call);
-  }
-
-  // A chunk of values, or one of either half of a key.
-  ROPE_DEVICE static void CopyHalves(const Call<T>& call, const Chunk& chunk) {
-    float made[2][kChunk];
-    if (!chunk.of_keys) {
-      if (!chunk.IsNew(call)) return Move(call, chunk);
-      if (Make(call, chunk, made[0])) StorePresent(call, chunk, made[0]);
-      return;
-    }
-    Chunk second = chunk;
-    second.c += call.rotation.pairs;
-    if (!chunk.IsNew(call)) {
-      Move(call, chunk);
-      return Move(call, second);
-    }
-    RotatedHalves<T>(call, AngleRow(call, call.query_angles, 0, chunk.batch, chunk.place), chunk.c,
-                     call.key.At(chunk.batch, chunk.head, chunk.place), made[0], made[1]);
-    FinishKey(call, chunk, made[0]);
-    FinishKey(call, second, made[1]);
-    if (!chunk.IsStored(call)) return;
-    StorePresent(call, chunk, made[0]);
-    StorePresent(call, second, made[1]);
+    return (call.cache_rows() + kRows - 1) / kRows;
   }
 
   // A chunk of a cached row, or of one that no token has.
@@ -212,13 +176,6 @@ struct CacheKernel {
     } else {
       RotatedChunk(call, AngleRow(call, call.query_angles, 0, chunk.batch, chunk.place), chunk.c,
                    key, made);
-    }
-    FinishKey(call, chunk, made);
-  }
-
-  // What becomes of a key's chunk once it is rotated, and where the attention wants it.
-  ROPE_DEVICE static void FinishKey(const Call<T>& call, const Chunk& chunk, float* made) {
-    if (!call.raw_cache) {
       MultiplyChunk(call.rotation.key_factors, chunk.c, made);
       if (call.fast) {
         ROPE_UNROLL

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -40,9 +41,12 @@ func (p *Plan) Conclude(target string, keeps bool) {
 	if slices.ContainsFunc(p.Sites, (*Site).IsRaw) {
 		p.Edits = append(p.Edits, Edit{What: "cache raw"})
 	}
-	if slices.ContainsFunc(p.Sites, (*Site).IsFast) {
-		p.Edits = append(p.Edits, Edit{What: "precision " + Fast})
-		if slices.ContainsFunc(p.Sites, func(s *Site) bool { return s.IsFast() && !s.Is16Bit() }) {
+	for _, precision := range []string{Exact, Fast} {
+		if !slices.ContainsFunc(p.Sites, func(s *Site) bool { return s.Rounding() == precision }) {
+			continue
+		}
+		p.Edits = append(p.Edits, Edit{What: "precision " + precision})
+		if precision == Fast {
 			p.Warn("--precision fast rounds a float32 model's prompts to bfloat16, where the CPU multiplies that: they are further from the original than float32's rounding (rope-rewrite drift shows how far)")
 		}
 	}
@@ -107,10 +111,25 @@ func (s *Site) Becomes(nodes []*onnx.Node, constants []*onnx.Tensor) lower.Chang
 // Is16Bit reports whether the site's queries are in 16 bits.
 func (s *Site) Is16Bit() bool { return ir.Is16Bit(s.Scope.View.Element(s.Site.Query.Boundary)) }
 
-// IsFast reports whether the site becomes an op, or an inlined fallback, that rounds before the product.
-func (s *Site) IsFast() bool {
+// OwnPrecision is that of the site's graph: one in 16 bits rounds queries and keys before it multiplies them.
+func (s *Site) OwnPrecision() string {
+	if s.Is16Bit() {
+		return Fast
+	}
+	return Exact
+}
+
+// Rounding returns the precision of the op, or inlined fallback, that the site becomes, where it is not the
+// graph's own; otherwise "".
+func (s *Site) Rounding() string {
 	op, _ := s.Change.Op()
-	return op != nil && s.Form != lower.GroupQuery && op.Precision == Fast
+	if op == nil || s.Form == lower.GroupQuery {
+		return ""
+	}
+	if precision := cmp.Or(op.Precision, Exact); precision != s.OwnPrecision() {
+		return precision
+	}
+	return ""
 }
 
 // IsRaw reports whether the site's keys are to be cached un-rotated, and were not before.
@@ -122,6 +141,7 @@ func (s *Site) IsRaw() bool {
 const (
 	Exact = "exact"
 	Fast  = "fast"
+	Own   = "own" // the graph's own, which --restore gives back; no op says it
 )
 
 // Feature is what a rewrite adds to a model besides methods.
