@@ -90,7 +90,7 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 				l.KeyMask = append(l.KeyMask, real != 0)
 			}
 		}
-		checked, err := compareLayer(l, claimed, v.result.Fast)
+		checked, err := compareLayer(l, claimed, v.result.Fast, precisionOf(v.record) == "exact")
 		if err != nil {
 			return fmt.Errorf("layer %d: %w", l.Layer, err)
 		}
@@ -220,8 +220,9 @@ func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attent
 }
 
 // compareLayer runs the reference of what is claimed on what the layer read. A fast layer in float32 may
-// be as far from it as a plain implementation on numbers that were rounded to bfloat16.
-func compareLayer(l capture.Layer, claimed rope.Attention, fast bool) (Layer, error) {
+// be as far from it as a plain implementation on numbers that were rounded to bfloat16, and one in 16 bits
+// as far as one that rounds queries and keys before it multiplies them, unless it is to be exact.
+func compareLayer(l capture.Layer, claimed rope.Attention, fast, exact bool) (Layer, error) {
 	p := l.Problem
 	p.Attention = claimed
 	want, err := ref.Run(p)
@@ -232,6 +233,10 @@ func compareLayer(l capture.Layer, claimed rope.Attention, fast bool) (Layer, er
 	if fast {
 		read.Query, read.Key, read.Value = rounded(p.Query), rounded(p.Key), rounded(p.Value)
 	}
+	precision := typeOf(l.Output)
+	if !exact {
+		read.Rounds = precision
+	}
 	plain, err := ref.RunFloat32(read)
 	if err != nil {
 		return Layer{}, err
@@ -241,7 +246,6 @@ func compareLayer(l capture.Layer, claimed rope.Attention, fast bool) (Layer, er
 	}
 	size := len(want.Output) / (p.Batch * claimed.Heads * p.Length)
 	c := Layer{Layer: l.Layer, Node: l.Node, Shape: []int{p.Batch, claimed.Heads, p.Length, size}}
-	precision := typeOf(l.Output)
 	worst := -1.0
 	count := 0.0
 	for i, got := range l.Output {
