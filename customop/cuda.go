@@ -3,6 +3,9 @@ package customop
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 
 	ort "github.com/yalue/onnxruntime_go"
 
@@ -45,13 +48,58 @@ func FindCUDALibrary(options Options) (string, error) {
 // RegisterCUDA makes a session run on CUDA, with the ops of this project there
 // and on the CPU: it finds librope_ops_cuda, appends the CUDA execution provider
 // with its settings (device_id and others, as ONNX Runtime names them; nil for the
-// defaults) and registers the library. Call it instead of Register. The error
+// defaults) and registers the library. Call it instead of Register. The provider is
+// that of a plugin, if the program has registered one
+// (ort.RegisterExecutionProviderLibrary), and otherwise the runtime's own. The error
 // says what is missing: the library, a runtime with CUDA, or a driver.
 func RegisterCUDA(session *ort.SessionOptions, options Options, settings map[string]string) error {
 	path, err := FindCUDALibrary(options)
 	if err != nil {
 		return err
 	}
+	if err := appendCUDA(session, settings); err != nil {
+		return err
+	}
+	return Register(session, Options{Library: path})
+}
+
+// cudaProvider is the name of ONNX Runtime's own provider, and of the plugin's since onnxruntime#29544.
+const cudaProvider = "CUDAExecutionProvider"
+
+// appendCUDA appends the provider of a plugin, if there is one, or the runtime's own.
+func appendCUDA(session *ort.SessionOptions, settings map[string]string) error {
+	devices, err := ort.GetEpDevices()
+	if err != nil {
+		return fmt.Errorf("the devices of ONNX Runtime's plugins: %w", err)
+	}
+	devices = slices.DeleteFunc(devices, func(d ort.EpDevice) bool { return d.EpName() != cudaProvider })
+	if len(devices) == 0 {
+		return appendOwnCUDA(session, settings)
+	}
+	device, others, err := pluginDevice(len(devices), settings)
+	if err != nil {
+		return err
+	}
+	if err := session.AppendExecutionProviderV2(devices[device:device+1], others); err != nil {
+		return fmt.Errorf("the CUDA execution provider of the plugin cannot be used: %w", err)
+	}
+	return nil
+}
+
+// pluginDevice returns which of a plugin's devices the settings ask for, and the settings that are left: a
+// plugin is given a device, not its number.
+func pluginDevice(count int, settings map[string]string) (device int, others map[string]string, err error) {
+	others = maps.Clone(settings)
+	if id, ok := settings["device_id"]; ok {
+		delete(others, "device_id")
+		if device, err = strconv.Atoi(id); err != nil || device < 0 || device >= count {
+			return 0, nil, fmt.Errorf("device_id %q: the plugin with CUDA has %d devices, from 0 on", id, count)
+		}
+	}
+	return device, others, nil
+}
+
+func appendOwnCUDA(session *ort.SessionOptions, settings map[string]string) error {
 	cuda, err := ort.NewCUDAProviderOptions()
 	if err != nil {
 		return fmt.Errorf("this ONNX Runtime has no CUDA execution provider; %s: %w", cudaRuntimeAdvice, err)
@@ -65,5 +113,5 @@ func RegisterCUDA(session *ort.SessionOptions, options Options, settings map[str
 	if err := session.AppendExecutionProviderCUDA(cuda); err != nil {
 		return fmt.Errorf("the CUDA execution provider cannot be used; %s: %w", cudaRuntimeAdvice, err)
 	}
-	return Register(session, Options{Library: path})
+	return nil
 }
