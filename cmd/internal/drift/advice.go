@@ -17,7 +17,7 @@ func advice(list []OpDrift) string {
 	if exact.Shift == 0 {
 		return "" // nothing was shifted
 	}
-	text := fmt.Sprintf("In bfloat16 a prompt drifts by %.1e with precision exact, and by %.1e with fast, the default in 16 bits.", exact.Prompt, fast.Prompt)
+	text := fmt.Sprintf("In bfloat16 a prompt drifts by %.1e with precision exact, the default, and by %.1e with fast.", exact.Prompt, fast.Prompt)
 	if exact.Next <= 2*raw.Next {
 		return text + " The next token drifts no more than with a cache of un-rotated keys."
 	}

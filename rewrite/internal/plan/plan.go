@@ -46,7 +46,7 @@ func (p *Plan) Conclude(target string, keeps bool) {
 			continue
 		}
 		p.Edits = append(p.Edits, Edit{What: "precision " + precision})
-		if precision == Fast {
+		if precision == Fast && slices.ContainsFunc(p.Sites, func(s *Site) bool { return s.Rounding() == Fast && !s.Is16Bit() }) {
 			p.Warn("--precision fast rounds a float32 model's prompts to bfloat16, where the CPU multiplies that: they are further from the original than float32's rounding (rope-rewrite drift shows how far)")
 		}
 	}
@@ -111,16 +111,18 @@ func (s *Site) Becomes(nodes []*onnx.Node, constants []*onnx.Tensor) lower.Chang
 // Is16Bit reports whether the site's queries are in 16 bits.
 func (s *Site) Is16Bit() bool { return ir.Is16Bit(s.Scope.View.Element(s.Site.Query.Boundary)) }
 
-// OwnPrecision is that of the site's graph: one in 16 bits rounds queries and keys before it multiplies them.
+// OwnPrecision is that of an op where none is asked for. A graph in float16 rounds queries and keys before it
+// multiplies them, and so does its op. One in bfloat16 does, too, but has so few digits that the op, rounding
+// otherwise than the graph does here and there, would not always stay within twice the graph's error.
 func (s *Site) OwnPrecision() string {
-	if s.Is16Bit() {
+	if s.Scope.View.Element(s.Site.Query.Boundary) == onnx.Float16 {
 		return Fast
 	}
 	return Exact
 }
 
-// Rounding returns the precision of the op, or inlined fallback, that the site becomes, where it is not the
-// graph's own; otherwise "".
+// Rounding returns the precision of the op, or inlined fallback, that the site becomes, where it was asked for;
+// otherwise "".
 func (s *Site) Rounding() string {
 	op, _ := s.Change.Op()
 	if op == nil || s.Form == lower.GroupQuery {
@@ -141,7 +143,7 @@ func (s *Site) IsRaw() bool {
 const (
 	Exact = "exact"
 	Fast  = "fast"
-	Own   = "own" // the graph's own, which --restore gives back; no op says it
+	Own   = "own" // (*Site).OwnPrecision, which --restore gives back; no op says it
 )
 
 // Feature is what a rewrite adds to a model besides methods.
