@@ -143,11 +143,13 @@ cuda-bench: cuda ## Build build/librope_cuda_bench.so for native/cuda/bench/comp
 
 gpu: cuda-bench ## Run on this machine's GPU what no other machine can show, step by step; the same command goes on
 	@sh scripts/build-native.sh $(BUILD)/native cuda_device_test -DCMAKE_BUILD_TYPE=Release $(cuda_options)
+	@sh scripts/build-native.sh $(BUILD)/native rope_ops_misplaced -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	@sh native/cuda/bench/gpu.sh $(BUILD)/gpu
 
 gpu-rehearsal: native ## Rehearse make gpu with the kernels emulated on the host (PATH's python3 may have torch and onnxruntime)
 	@sh scripts/build-native.sh $(BUILD)/native cuda_emulation_test -DCMAKE_BUILD_TYPE=Release
 	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench_emulated -DCMAKE_BUILD_TYPE=Release
+	@sh scripts/build-native.sh $(BUILD)/native rope_ops_emulated -DCMAKE_BUILD_TYPE=Release
 	@sh native/cuda/bench/gpu.sh --emulated $(BUILD)/gpu-rehearsal
 
 lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and staticcheck

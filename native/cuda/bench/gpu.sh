@@ -132,6 +132,11 @@ cases() { # how many, products of each at most, way of multiplying
 	return $failed
 }
 
+profile() {
+	[ -z "$emulated" ] || { impossible "nothing is timed on the host"; return; }
+	with torch python3 "$here/compare.py" --profile "$bench"
+}
+
 with() { # Python module, command...
 	module=$1
 	shift
@@ -163,7 +168,7 @@ step memcheck 400 passed few-kernels sanitize memcheck
 step mma-memcheck 400 passed few-mma sanitize memcheck mma
 step racecheck 400 passed few-kernels sanitize racecheck
 step provider 300 onnxruntime
-step profile 200 passed few-kernels with torch python3 "$here/compare.py" --device $device --profile "$bench"
+step profile 200 passed few-kernels profile
 step initcheck 400 passed few-kernels sanitize initcheck
 step synccheck 400 passed few-kernels sanitize synccheck
 exit $missing

@@ -133,6 +133,11 @@ void TestPrompts() {
     Expect(device.waits == 0,
            c.name + ": it waits for an upload of " + std::to_string(device.uploaded) + " bytes");
   }
+  // What the texts of a batch have in common is sent once.
+  const size_t one = Layer({"", 1, 2048, 0}).Run().uploaded;
+  const size_t sixteen = Layer({"", 16, 2048, 0}).Run().uploaded;
+  Expect(sixteen < one + one / 4,
+         "sixteen texts take " + std::to_string(sixteen) + " bytes, one " + std::to_string(one));
 }
 
 void Print(const Case& c) {
