@@ -47,7 +47,7 @@ type Numerics struct {
 	// scales, because they have no exporter to equal, and original elsewhere; the target onnx leaves them to the
 	// model's own nodes.
 	Angles    string
-	Precision string // of products: "exact" or "fast", as the op's attribute (docs/ops.md); empty is fast in float16, whose graphs round so, and exact in other types, or that of an earlier rewrite
+	Precision string // of products: "exact" or "fast", as the op's attribute (docs/ops.md); empty is exact, or that of an earlier rewrite
 }
 
 // Cache says what the key-value cache becomes.

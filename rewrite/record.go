@@ -167,8 +167,8 @@ func (r *request) recordedEdits(v values) []provenance.Edit {
 		if e.IsRaw() {
 			add(provenance.Edit{What: "cache", Given: "raw"}, e.Layer)
 		}
-		if precision := e.Rounding(); precision != "" {
-			add(provenance.Edit{What: "precision", Given: precision}, e.Layer)
+		if e.IsFast() {
+			add(provenance.Edit{What: "precision", Given: plan.Fast}, e.Layer)
 		}
 		for _, f := range v.plan.Features {
 			if !e.Want.Cross {

@@ -247,7 +247,7 @@ func (o Options) methods() plan.Methods {
 		m.LayerEdits = append(m.LayerEdits, e.plan())
 	}
 	if o.Earlier.Restore {
-		m.Precision = plan.Own
+		m.Precision = plan.Exact
 	}
 	return m
 }

@@ -90,7 +90,7 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 				l.KeyMask = append(l.KeyMask, real != 0)
 			}
 		}
-		checked, err := compareLayer(l, claimed, v.result.Fast, precisionOf(v.record))
+		checked, err := compareLayer(l, claimed, v.result.Fast)
 		if err != nil {
 			return fmt.Errorf("layer %d: %w", l.Layer, err)
 		}
@@ -220,9 +220,8 @@ func claimedBy(r *provenance.Record, layer int, now rope.Attention) (rope.Attent
 }
 
 // compareLayer runs the reference of what is claimed on what the layer read. A fast layer in float32 may
-// be as far from it as a plain implementation on numbers that were rounded to bfloat16, and one in float16
-// as far as one that rounds queries and keys before it multiplies them, unless its precision is exact.
-func compareLayer(l capture.Layer, claimed rope.Attention, fast bool, precision string) (Layer, error) {
+// be as far from it as a plain implementation on numbers that were rounded to bfloat16.
+func compareLayer(l capture.Layer, claimed rope.Attention, fast bool) (Layer, error) {
 	p := l.Problem
 	p.Attention = claimed
 	want, err := ref.Run(p)
@@ -233,10 +232,6 @@ func compareLayer(l capture.Layer, claimed rope.Attention, fast bool, precision 
 	if fast {
 		read.Query, read.Key, read.Value = rounded(p.Query), rounded(p.Key), rounded(p.Value)
 	}
-	element := typeOf(l.Output)
-	if element == rope.Float16 && precision != "exact" {
-		read.Rounds = element
-	}
 	plain, err := ref.RunFloat32(read)
 	if err != nil {
 		return Layer{}, err
@@ -246,6 +241,7 @@ func compareLayer(l capture.Layer, claimed rope.Attention, fast bool, precision 
 	}
 	size := len(want.Output) / (p.Batch * claimed.Heads * p.Length)
 	c := Layer{Layer: l.Layer, Node: l.Node, Shape: []int{p.Batch, claimed.Heads, p.Length, size}}
+	precision := typeOf(l.Output)
 	worst := -1.0
 	count := 0.0
 	for i, got := range l.Output {
@@ -257,7 +253,7 @@ func compareLayer(l capture.Layer, claimed rope.Attention, fast bool, precision 
 		count++
 		off := got - want.Output[i]
 		c.Error += off * off
-		by := element.Round(plain.Output[i]) - want.Output[i]
+		by := precision.Round(plain.Output[i]) - want.Output[i]
 		c.Plain += by * by
 		if math.Abs(off) > worst {
 			worst = math.Abs(off)

@@ -167,19 +167,9 @@ func (v *validation) run(ctx context.Context, path string, as decoder.Options, p
 	return v.runAs(ctx, path, as, patched)
 }
 
-// isFast reports whether a model's ops have precision fast where its graph had not, by its record.
-func isFast(r *provenance.Record) bool { return precisionOf(r) == "fast" }
-
-// precisionOf returns the precision that a model's ops were given, by its record; "" where it is the graph's own.
-func precisionOf(r *provenance.Record) string {
-	if r != nil {
-		for _, e := range r.Edits {
-			if e.What == "precision" {
-				return e.Given
-			}
-		}
-	}
-	return ""
+// isFast reports whether a model's ops have precision fast, by its record.
+func isFast(r *provenance.Record) bool {
+	return r != nil && slices.ContainsFunc(r.Edits, func(e provenance.Edit) bool { return e.What == "precision" && e.Given == "fast" })
 }
 
 // runAs is run with caches and products as the options and the model have them.

@@ -46,10 +46,6 @@ type Problem struct {
 	BiasBeforeSoftcap []float64 // [B, H, L, W], added to the scaled score, −∞ hides the key; nil means none
 	Bias              []float64 // [B, H, L, W], added after the softcap, −∞ hides the key; nil means none
 
-	// Rounds is the type that rotated queries and keys are rounded to before they are multiplied, as graphs
-	// in 16 bits do; Float32, its zero value, rounds nothing.
-	Rounds rope.Precision
-
 	firstKeysEnds []int // [B], what run makes of firstKeysEnd
 	widest        int   // W, once run has counted it
 }

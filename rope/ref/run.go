@@ -113,7 +113,7 @@ func (g *head[T]) load() {
 			if a.Cache == rope.Raw {
 				key = times(a.KeyFactors, rotate(a.Encoding, cached, g.keyAt(band, position)))
 			}
-			g.keys[b] = append(g.keys[b], rounded(g.Rounds, key))
+			g.keys[b] = append(g.keys[b], key)
 		}
 	}
 }
@@ -125,7 +125,7 @@ func (g *head[T]) attend(h, l int, out []float64) float64 {
 	raw := vector[T](g.Query, at, a.HeadSize)
 	queries := make([][]T, len(g.bands())) // the query where each band sees it
 	for b, band := range g.bands() {
-		queries[b] = rounded(g.Rounds, times(a.QueryFactors, g.turned(raw, l, g.queryAt(band, g.position(g.batch, l)))))
+		queries[b] = times(a.QueryFactors, g.turned(raw, l, g.queryAt(band, g.position(g.batch, l))))
 	}
 
 	temperature := T(a.Temperature.At(max(0, g.position(g.batch, l))))
@@ -191,18 +191,6 @@ func (g *head[T]) turned(x []T, place int, position float64) []T {
 		return rotate(g.Attention.Encoding, x, position)
 	}
 	return rotatePairs(g.Attention.Encoding, x, func(pair int) float64 { return float64(g.positionOf(g.batch, place, pair)) })
-}
-
-// rounded are numbers as a type holds them.
-func rounded[T float](to rope.Precision, x []T) []T {
-	if to == rope.Float32 {
-		return x
-	}
-	out := make([]T, len(x))
-	for i := range x {
-		out[i] = T(to.Round(float64(x[i])))
-	}
-	return out
 }
 
 // times multiplies the channels by factors; nil are none.

@@ -49,9 +49,6 @@ func bind(s *plan.Site) (err error) {
 		return err
 	}
 	s.Binding.Precision = s.Precision
-	if s.Precision == plan.Own || s.Precision == "" && s.Written == nil {
-		s.Binding.Precision = s.OwnPrecision()
-	}
 	return nil
 }
 

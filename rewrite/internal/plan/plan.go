@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -41,12 +40,9 @@ func (p *Plan) Conclude(target string, keeps bool) {
 	if slices.ContainsFunc(p.Sites, (*Site).IsRaw) {
 		p.Edits = append(p.Edits, Edit{What: "cache raw"})
 	}
-	for _, precision := range []string{Exact, Fast} {
-		if !slices.ContainsFunc(p.Sites, func(s *Site) bool { return s.Rounding() == precision }) {
-			continue
-		}
-		p.Edits = append(p.Edits, Edit{What: "precision " + precision})
-		if precision == Fast && slices.ContainsFunc(p.Sites, func(s *Site) bool { return s.Rounding() == Fast && !s.Is16Bit() }) {
+	if slices.ContainsFunc(p.Sites, (*Site).IsFast) {
+		p.Edits = append(p.Edits, Edit{What: "precision " + Fast})
+		if slices.ContainsFunc(p.Sites, func(s *Site) bool { return s.IsFast() && !s.Is16Bit() }) {
 			p.Warn("--precision fast rounds a float32 model's prompts to bfloat16, where the CPU multiplies that: they are further from the original than float32's rounding (rope-rewrite drift shows how far)")
 		}
 	}
@@ -111,27 +107,10 @@ func (s *Site) Becomes(nodes []*onnx.Node, constants []*onnx.Tensor) lower.Chang
 // Is16Bit reports whether the site's queries are in 16 bits.
 func (s *Site) Is16Bit() bool { return ir.Is16Bit(s.Scope.View.Element(s.Site.Query.Boundary)) }
 
-// OwnPrecision is that of an op where none is asked for. A graph in float16 rounds queries and keys before it
-// multiplies them, and so does its op. One in bfloat16 does, too, but has so few digits that the op, rounding
-// otherwise than the graph does here and there, would not always stay within twice the graph's error.
-func (s *Site) OwnPrecision() string {
-	if s.Scope.View.Element(s.Site.Query.Boundary) == onnx.Float16 {
-		return Fast
-	}
-	return Exact
-}
-
-// Rounding returns the precision of the op, or inlined fallback, that the site becomes, where it was asked for;
-// otherwise "".
-func (s *Site) Rounding() string {
+// IsFast reports whether the site becomes an op, or an inlined fallback, that rounds before the product.
+func (s *Site) IsFast() bool {
 	op, _ := s.Change.Op()
-	if op == nil || s.Form == lower.GroupQuery {
-		return ""
-	}
-	if precision := cmp.Or(op.Precision, Exact); precision != s.OwnPrecision() {
-		return precision
-	}
-	return ""
+	return op != nil && s.Form != lower.GroupQuery && op.Precision == Fast
 }
 
 // IsRaw reports whether the site's keys are to be cached un-rotated, and were not before.
@@ -143,7 +122,6 @@ func (s *Site) IsRaw() bool {
 const (
 	Exact = "exact"
 	Fast  = "fast"
-	Own   = "own" // (*Site).OwnPrecision, which --restore gives back; no op says it
 )
 
 // Feature is what a rewrite adds to a model besides methods.
