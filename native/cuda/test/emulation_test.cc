@@ -1,10 +1,16 @@
 // The kernel tests of the CPU library, run on the emulated CUDA kernels.
+//
+//   cuda_emulation_test [CASES [BUDGET [WAY [FIRST]]]]
+//
+// The arguments are those of cuda_device_test, but that any runs both ways of multiplying one after
+// the other; with FIRST it is that of the device.
 #include "emulation.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "accuracy_test.h"
@@ -186,17 +192,17 @@ int main(int argc, char** argv) {
   const int cases = argc > 1 ? std::atoi(argv[1]) : 150;
   const int64_t budget = argc > 2 ? std::atoll(argv[2]) : 1000000;
   rope::cuda::test::TestProducts();
-  if (argc > 3) {  // only drawn cases, from a number on
-    for (const bool warpgroups : {true, false}) {
-      rope::cuda::test::g_warpgroups = warpgroups;
-      rope::test::TestAccuracy(
-          {warpgroups ? "emulated warpgroups" : "emulated"}, [](size_t) {}, cases, budget,
-          rope::test::Operands::kPairs, std::atoi(argv[3]));
-    }
+  const bool mma = argc > 3 && std::strcmp(argv[3], "mma") == 0;
+  if (argc > 4) {
+    rope::cuda::test::g_warpgroups = !mma;
+    rope::test::TestAccuracy(
+        {"emulated"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs,
+        std::atoi(argv[4]));
+    std::printf("%d cases on emulated CUDA kernels: %d failures\n", cases, rope::test::g_failures);
     return rope::test::g_failures == 0 ? 0 : 1;
   }
   for (const bool warpgroups : {true, false}) {
-    rope::test::TestEverything(warpgroups, cases, budget);
+    if (!warpgroups || !mma) rope::test::TestEverything(warpgroups, cases, budget);
   }
   rope::test::TestRotary("emulated", cases);
   rope::test::TestRotaryWithoutMemory("emulated");
