@@ -10,6 +10,7 @@ import (
 	ort "github.com/yalue/onnxruntime_go"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 const cudaLibraryAdvice = "build it with make cuda in the source tree, and set " + LibraryVariable +
@@ -93,7 +94,7 @@ func pluginDevice(count int, settings map[string]string) (device int, others map
 	if id, ok := settings["device_id"]; ok {
 		delete(others, "device_id")
 		if device, err = strconv.Atoi(id); err != nil || device < 0 || device >= count {
-			return 0, nil, fmt.Errorf("device_id %q: the plugin with CUDA has %d devices, from 0 on", id, count)
+			return 0, nil, fmt.Errorf("device_id %q: the plugin with CUDA has %d devices, from 0 on", short.Name(id), count)
 		}
 	}
 	return device, others, nil
