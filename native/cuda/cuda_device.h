@@ -46,6 +46,14 @@ class OnDevice {
   bool changed_ = false;
 };
 
+// Of the current device.
+inline int AttributeOf(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  CheckCuda("cudaGetDevice", cudaGetDevice(&device));
+  CheckCuda("cudaDeviceGetAttribute", cudaDeviceGetAttribute(&value, attribute, device));
+  return value;
+}
+
 // The device of a stream, which need not be the thread's current one.
 inline int DeviceOf(cudaStream_t stream) {
   int device = 0;
@@ -147,22 +155,14 @@ class CudaDevice : public Device<T> {
   void Copy(void* to, const void* from, size_t bytes) override { memory_.Copy(to, from, bytes); }
 
   bool HasWarpgroups() const override {
-    int device = 0, major = 0, minor = 0;
-    CheckCuda("cudaGetDevice", cudaGetDevice(&device));
-    CheckCuda("cudaDeviceGetAttribute",
-              cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    CheckCuda("cudaDeviceGetAttribute",
-              cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-    return major == 9 && minor == 0;
+    return AttributeOf(cudaDevAttrComputeCapabilityMajor) == 9 &&
+           AttributeOf(cudaDevAttrComputeCapabilityMinor) == 0;
   }
 
   int64_t BlocksAtOnce(const Call<T>& call) const override {
-    int device = 0, processors = 0, blocks = 0;
-    CheckCuda("cudaGetDevice", cudaGetDevice(&device));
-    CheckCuda("cudaDeviceGetAttribute",
-              cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+    int blocks = 0;  // of a processor
     CheckCuda("cudaOccupancyMaxActiveBlocksPerMultiprocessor", AttentionBlocks(call, blocks));
-    return int64_t{processors} * blocks;
+    return int64_t{AttributeOf(cudaDevAttrMultiProcessorCount)} * blocks;
   }
 
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {

@@ -46,6 +46,11 @@ cudaError_t AllowShared() {
   return error;
 }
 
+template <typename K, typename T>
+size_t SharedBytes(const Call<T>& call) {
+  return static_cast<size_t>(K::SharedFloats(call)) * sizeof(float);
+}
+
 template <typename T>
 cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cudaStream_t stream) {
   static_assert(sizeof(Call<T>) <= 4096, "what a kernel may be given");
@@ -55,7 +60,7 @@ cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cud
   cudaError_t error = cudaSuccess;
   WithKernel<T>(kernel, call.schedule.shape, [&](auto k) {
     using K = decltype(k);
-    const size_t shared = static_cast<size_t>(K::SharedFloats(call)) * sizeof(float);
+    const size_t shared = SharedBytes<K>(call);
     if (shared > kWithoutAsking) error = AllowShared<K, T>();
     if (error != cudaSuccess) return;
     Enter<K, T><<<static_cast<unsigned>(blocks), K::kThreads, shared, stream>>>(call);
@@ -71,9 +76,8 @@ cudaError_t AttentionBlocks(const Call<T>& call, int& blocks) {
     using K = decltype(k);
     error = AllowShared<K, T>();
     if (error != cudaSuccess) return;
-    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        &blocks, Enter<K, T>, K::kThreads,
-        static_cast<size_t>(K::SharedFloats(call)) * sizeof(float));
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, Enter<K, T>, K::kThreads,
+                                                          SharedBytes<K>(call));
   });
   return error;
 }

@@ -22,6 +22,15 @@ ROPE_DEVICE void FillAngle(const Rotation& rotation, double position, int64_t pa
   row[rotation.pairs + pair] = static_cast<float>(std::sin(angle) * gain);
 }
 
+// The same of a row of the tables of queries; positions: [axes, tables.rows].
+ROPE_DEVICE void FillQueryAngle(const Rotation& rotation, const AngleTables& tables,
+                                const int64_t* positions, int64_t row, int64_t pair) {
+  const Band& band = tables.bands[row / tables.rows];
+  const int64_t axis = rotation.axes == nullptr ? 0 : rotation.axes[pair];
+  const int64_t position = positions[axis * tables.rows + row % tables.rows];
+  FillAngle(rotation, band.QueryAt(position), pair, tables.values + row * 2 * rotation.pairs);
+}
+
 // Fills the angle tables, one thread for each channel pair of each row.
 template <typename T>
 struct AngleKernel {
@@ -46,10 +55,7 @@ struct AngleKernel {
       const int64_t pair = entry % pairs;
       const int64_t key_row = row - queries.all_rows();
       if (key_row < 0) {
-        const Band& band = queries.bands[row / queries.rows];
-        const int64_t axis = call.rotation.axes == nullptr ? 0 : call.rotation.axes[pair];
-        const int64_t position = call.positions[axis * queries.rows + row % queries.rows];
-        FillAngle(call.rotation, band.QueryAt(position), pair, queries.values + row * 2 * pairs);
+        FillQueryAngle(call.rotation, queries, call.positions, row, pair);
       } else if (call.raw_cache && key_row < keys.all_rows()) {
         const Band& band = keys.bands[key_row / keys.rows];
         // Rows of one batch row stand together; a single one serves all.

@@ -64,9 +64,7 @@ class Run {
     if (!upload_.Send(device_)) return false;
     for (const auto& stage : stage_) stage();
     TakeCopies();
-    if (!angles_made_) {
-      Launch(Kernel::kAngles, call_.rotation.pairs == 0 ? 0 : AngleKernel<E>::Blocks(call_), call_);
-    }
+    if (!MakesAngles()) Launch(Kernel::kAngles, AngleKernel<E>::Blocks(call_), call_);
     LaunchCache(in_ring() ? WithoutPresent(call_) : call_);
     Launch(Kernel::kAttention, call_.units() * call_.schedule.splits, call_);
     if (call_.schedule.splits > 1) Launch(Kernel::kMerge, MergeKernel<E>::Blocks(call_), call_);
@@ -255,9 +253,7 @@ class Run {
     upload_.Add(positions, call_.positions);
     upload_.Add(shifts, call_.shifts);
     if (!temperatures.empty()) upload_.Add(temperatures, call_.score.temperatures);
-    if (call_.query_angles.all_rows() * call_.rotation.pairs <= kFewAngles && !params_.raw_cache) {
-      return MakeAngles(positions, tables);
-    }
+    if (MakesAngles()) return MakeAngles(positions, tables);
     ReserveAngles(call_.query_angles);
     if (!params_.raw_cache) return;
     const bool one = std::equal(shifts.begin() + 1, shifts.end(), shifts.begin());
@@ -276,26 +272,26 @@ class Run {
     return positions;
   }
 
-  // Makes the angles of a few tokens here: a launch of its own would take longer.
-  void MakeAngles(const std::vector<int64_t>& positions, const std::vector<Band>& tables) {
+  // Whether the host makes the angles, as it does those of a few tokens: a launch of its own would
+  // take longer.
+  bool MakesAngles() const {
+    return !params_.raw_cache && call_.query_angles.all_rows() * call_.rotation.pairs <= kFewAngles;
+  }
+
+  void MakeAngles(const std::vector<int64_t>& positions, const std::vector<Band>& bands) {
     Rotation rotation = call_.rotation;
     rotation.frequencies = params_.frequencies.data();
-    const int64_t rows = call_.query_angles.rows;
-    std::vector<float> values(
-        static_cast<size_t>(call_.query_angles.all_rows() * 2 * rotation.pairs));
-    float* row = values.data();
-    for (const Band& band : tables) {
-      for (int64_t i = 0; i < rows; ++i, row += 2 * rotation.pairs) {
-        for (int64_t pair = 0; pair < rotation.pairs; ++pair) {
-          const int64_t axis =
-              params_.position_axes.empty() ? 0 : params_.position_axes[static_cast<size_t>(pair)];
-          const int64_t position = positions[static_cast<size_t>(axis * rows + i)];
-          FillAngle(rotation, band.QueryAt(position), pair, row);
-        }
+    rotation.axes = params_.position_axes.empty() ? nullptr : params_.position_axes.data();
+    AngleTables tables = call_.query_angles;
+    tables.bands = bands.data();
+    std::vector<float> values(static_cast<size_t>(tables.all_rows() * 2 * rotation.pairs));
+    tables.values = values.data();
+    for (int64_t row = 0; row < tables.all_rows(); ++row) {
+      for (int64_t pair = 0; pair < rotation.pairs; ++pair) {
+        FillQueryAngle(rotation, tables, positions.data(), row, pair);
       }
     }
     upload_.Add(values, call_.query_angles.values);
-    angles_made_ = true;
   }
 
   void ReserveAngles(AngleTables& tables) {
@@ -335,8 +331,7 @@ class Run {
             : static_cast<float>(1.0 / std::sqrt(static_cast<double>(args_.head_size)));
     call_.score.bias = As<E>(args_.bias);
     call_.score.bias_before_softcap = As<E>(args_.bias_before_softcap);
-    TakeDistances();
-    call_.score.kind = KindOfScore();
+    call_.score.kind = KindOfScore(TakeDistances());
     if (args_.sinks == nullptr) return;
     std::vector<float> sinks;
     for (int64_t h = 0; h < params_.num_heads; ++h) {
@@ -345,20 +340,21 @@ class Run {
     upload_.Add(sinks, call_.score.sinks);
   }
 
-  ScoreKind KindOfScore() const {
+  ScoreKind KindOfScore(bool counts_shown) const {
     const auto& score = call_.score;
     if (score.bias.data != nullptr || score.bias_before_softcap.data != nullptr ||
         score.softcap != 0.0f || !(score.scale > 0.0f)) {
       return ScoreKind::kAny;
     }
     if (!params_.has_distances()) return ScoreKind::kScaled;
-    return params_.distance_slopes.empty() || !params_.distance_starts.empty() || counts_shown_
+    return params_.distance_slopes.empty() || !params_.distance_starts.empty() || counts_shown
                ? ScoreKind::kAny
                : ScoreKind::kSloped;
   }
 
-  void TakeDistances() {
-    if (!params_.has_distances()) return;
+  // Whether distances count the keys that a mask shows.
+  bool TakeDistances() {
+    if (!params_.has_distances()) return false;
     Distances& distances = call_.score.distances;
     distances.heads = params_.num_heads;
     distances.buckets = static_cast<int64_t>(params_.distance_starts.size());
@@ -368,10 +364,10 @@ class Run {
       upload_.Add(params_.distance_biases, distances.biases);
     }
     const ShownBefore before(params_, args_, 0);
-    if (before.counts().empty()) return;
-    counts_shown_ = true;
+    if (before.counts().empty()) return false;
     call_.score.shown_before_stride = before.stride();
     upload_.Add(before.counts(), call_.score.shown_before);
+    return true;
   }
 
   TileShape Shape(int64_t rows, int64_t channels) const {
@@ -430,10 +426,11 @@ class Run {
     upload_.Add(spans, schedule.spans);
     upload_.Add(first, schedule.first_span);
     if (call_.units() == 0) return;
+    const int64_t most_splits = std::min(most_tiles / kTilesPerSplit, kMostSplits);
+    if (most_splits <= 1) return;
     // Blocks that have to wait for others would begin when all of these end.
-    const int64_t splits =
-        std::min(device_.BlocksAtOnce(call_) / call_.units(), most_tiles / kTilesPerSplit);
-    schedule.splits = std::clamp<int64_t>(splits, 1, kMostSplits);
+    schedule.splits =
+        std::clamp<int64_t>(device_.BlocksAtOnce(call_) / call_.units(), 1, most_splits);
     if (schedule.splits == 1) return;
     schedule.partial_rows = std::min<int64_t>(rows, schedule.shape.rows);
     upload_.Reserve(call_.units() * schedule.splits * schedule.partial_rows * call_.partial_width(),
@@ -448,9 +445,7 @@ class Run {
   const Positions<T> positions_;
   const Padding padding_;
   const FirstKeys first_keys_;
-  bool angles_made_ = false;
-  bool counts_shown_ = false;  // distances count the keys that a mask shows
-  bool masked_ = false;        // padding or documents hide keys of some span
+  bool masked_ = false;  // padding or documents hide keys of some span
   Call<E> call_;
   Upload upload_;
   std::deque<char*> staged_;  // where pasts are moved; elements stay where they are

@@ -20,6 +20,20 @@ ROPE_DEVICE Range BandKeysOf(const Call<T>& call, const Task& task, int64_t inde
                   index, call.shifts[task.batch], total);
 }
 
+// What becomes of a chunk of the query at a place in the call once it is rotated.
+template <typename T>
+ROPE_DEVICE void FinishQuery(const Call<T>& call, const Task& task, int64_t place, int64_t c,
+                             float* out) {
+  MultiplyChunk(call.rotation.query_factors, c, out);
+  const float temperature = call.score.temperatures == nullptr
+                                ? 1.0f
+                                : call.score.temperatures[task.batch * call.length + place];
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) {
+    out[i] = (call.fast ? RoundedTo<T>(out[i]) : out[i]) * temperature;
+  }
+}
+
 // The channels [c, c + kChunk) of the query of a task's row, rotated for a band;
 // zeros behind the last row and channel.
 template <typename T>
@@ -34,14 +48,7 @@ ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int6
   const float* angles =
       AngleRow(call, call.query_angles, call.query_angles.of_band[band], task.batch, place);
   RotatedChunk(call, angles, c, query, out);
-  MultiplyChunk(call.rotation.query_factors, c, out);
-  const float temperature = call.score.temperatures == nullptr
-                                ? 1.0f
-                                : call.score.temperatures[task.batch * call.length + place];
-  ROPE_UNROLL
-  for (int i = 0; i < kChunk; ++i) {
-    out[i] = (call.fast ? RoundedTo<T>(out[i]) : out[i]) * temperature;
-  }
+  FinishQuery(call, task, place, c, out);
 }
 
 // The channels [c, c + kChunk) of both halves of a head, of a query as above, where they are
@@ -54,17 +61,11 @@ ROPE_DEVICE void QueryHalves(const Call<T>& call, const Task& task, int row, int
   const T* query = call.query.At(task.batch, task.HeadOf(call, there), place);
   RotatedHalves<T>(call, AngleRow(call, call.query_angles, table, task.batch, place), c, query,
                    first, second);
-  MultiplyChunk(call.rotation.query_factors, c, first);
-  MultiplyChunk(call.rotation.query_factors, c + call.rotation.pairs, second);
-  const float temperature = call.score.temperatures == nullptr
-                                ? 1.0f
-                                : call.score.temperatures[task.batch * call.length + place];
+  FinishQuery(call, task, place, c, first);
+  FinishQuery(call, task, place, c + call.rotation.pairs, second);
+  if (row < task.rows) return;
   ROPE_UNROLL
-  for (int i = 0; i < kChunk; ++i) {
-    first[i] = (call.fast ? RoundedTo<T>(first[i]) : first[i]) * temperature;
-    second[i] = (call.fast ? RoundedTo<T>(second[i]) : second[i]) * temperature;
-    if (row >= task.rows) first[i] = second[i] = 0.0f;
-  }
+  for (int i = 0; i < kChunk; ++i) first[i] = second[i] = 0.0f;
 }
 
 // The row where a key, or its value, stands: among the cached ones, or, if those of

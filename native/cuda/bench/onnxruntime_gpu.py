@@ -132,10 +132,10 @@ def misplaced(library, plain_library):
     for length in [150] + [1] * 100:
         drawn, results = tokens(random, length), []
         for made, cache in zip(sessions, caches):
-            tensors = {"query": pinned(1, length, HEADS * SIZE), "key": pinned(1, length, KV_HEADS * SIZE), "value": pinned(1, length, KV_HEADS * SIZE)}
-            output = pinned(1, length, HEADS * SIZE)
+            tensors = [pinned(*numbers.shape) for numbers in drawn]
+            output = pinned(*drawn[0].shape)
             binding = made.io_binding()
-            for (name, tensor), numbers in zip(tensors.items(), drawn):
+            for name, tensor, numbers in zip(("query", "key", "value"), tensors, drawn):
                 tensor[:] = numbers
                 binding.bind_input(name, "cpu", 0, np.float32, tensor.shape, tensor.ctypes.data)
             binding.bind_cpu_input("cache_length", np.array([past], np.int32))
