@@ -35,6 +35,38 @@ type Session interface {
 	Close() error
 }
 
+// Call is one run of a session.
+type Call struct {
+	Session Session
+	Feeds   map[string]Tensor
+}
+
+// Several is a session that can be asked for several calls at once, of sessions of the same kind.
+type Several interface {
+	Session
+	// RunAll does what the function RunAll does.
+	RunAll(ctx context.Context, calls []Call) ([]map[string]Tensor, error)
+}
+
+// RunAll runs sessions of one engine, one after the other, and returns the outputs of each up to the first that
+// fails: the error is that of the call behind them. Calls of a worker go there in one message, which for small pieces
+// saves most of what they cost.
+func RunAll(ctx context.Context, calls []Call) (outputs []map[string]Tensor, _ error) {
+	if len(calls) > 0 {
+		if s, ok := calls[0].Session.(Several); ok {
+			return s.RunAll(ctx, calls)
+		}
+	}
+	for _, c := range calls {
+		got, err := c.Session.Run(ctx, c.Feeds)
+		if err != nil {
+			return outputs, err
+		}
+		outputs = append(outputs, got)
+	}
+	return outputs, nil
+}
+
 // Engine loads models.
 type Engine interface {
 	Load(ctx context.Context, m Model) (Session, error)

@@ -75,20 +75,23 @@ type head struct {
 	Dims []int64
 }
 
-func pack(tensors map[string]Tensor) (heads []head, blobs [][]byte) {
+// pack appends the data of tensors to blobs and returns their heads.
+func pack(tensors map[string]Tensor, blobs [][]byte) ([]head, [][]byte) {
+	heads := make([]head, 0, len(tensors))
 	for name, t := range tensors {
 		heads, blobs = append(heads, head{name, t.Type, t.Dims}), append(blobs, t.Data)
 	}
 	return heads, blobs
 }
 
-func unpack(heads []head, blobs [][]byte) (map[string]Tensor, error) {
-	if len(heads) != len(blobs) {
-		return nil, fmt.Errorf("%d tensors with the data of %d", len(heads), len(blobs))
+// unpack returns tensors with the data of the first blobs, and the other blobs.
+func unpack(heads []head, blobs [][]byte) (map[string]Tensor, [][]byte, error) {
+	if len(heads) > len(blobs) {
+		return nil, nil, fmt.Errorf("%d tensors with the data of %d", len(heads), len(blobs))
 	}
 	tensors := make(map[string]Tensor, len(heads))
 	for i, h := range heads {
 		tensors[h.Name] = Tensor{Type: h.Type, Dims: h.Dims, Data: blobs[i]}
 	}
-	return tensors, nil
+	return tensors, blobs[len(heads):], nil
 }

@@ -22,11 +22,17 @@ import (
 const workerVariable = "ROPE_REWRITE_WORKER"
 
 type request struct {
-	Config *Config // first request only
-	Load   *Model  // its Bytes follow as a blob
-	Run    []head
-	ID     int
+	Config *Config  // first request only
+	Load   *Model   // its Bytes follow as a blob
+	Runs   []called // each has a response of its own, up to the first that fails
+	ID     int      // of the session that is loaded or closed
 	Close  bool
+}
+
+// called is a run of a session, whose feeds follow as blobs.
+type called struct {
+	ID    int
+	Feeds []head
 }
 
 type response struct {
@@ -56,6 +62,7 @@ func ServeIfWorker() {
 
 func serve(in io.Reader, out io.Writer) error {
 	w := newWire(in, out)
+	ctx := context.Background()
 	var local *Local
 	sessions := map[int]Session{}
 	for {
@@ -65,17 +72,22 @@ func serve(in io.Reader, out io.Writer) error {
 			return err
 		}
 		next := w.exitWithParent()
-		var r response
-		outputs, err := answer(&local, sessions, q, blobs)
-		if err != nil {
-			r.Error = err.Error()
-		}
-		if q.Config != nil && err == nil {
-			r.Version = ort.GetVersion()
-		}
-		r.Outputs, blobs = pack(outputs)
-		if err := w.send(r, blobs); err != nil {
-			return err
+		for _, run := range q.split() {
+			var r response
+			var outputs map[string]Tensor
+			if outputs, blobs, err = answer(ctx, &local, sessions, run, blobs); err != nil {
+				r.Error = err.Error()
+			} else if q.Config != nil {
+				r.Version = ort.GetVersion()
+			}
+			heads, data := pack(outputs, nil)
+			r.Outputs = heads
+			if err := w.send(r, data); err != nil {
+				return err
+			}
+			if r.Error != "" {
+				break
+			}
 		}
 		<-next
 	}
@@ -96,12 +108,23 @@ func (w *wire) exitWithParent() <-chan struct{} {
 	return next
 }
 
-func answer(local **Local, sessions map[int]Session, q request, blobs [][]byte) (outputs map[string]Tensor, err error) {
-	ctx := context.Background()
+// split returns a request of each run, or the request as it is.
+func (q request) split() (list []request) {
+	for i := range q.Runs {
+		list = append(list, request{Runs: q.Runs[i : i+1]})
+	}
+	if list == nil {
+		list = []request{q}
+	}
+	return list
+}
+
+// answer does what a request of at most one run asks for, and returns the blobs of the runs behind it.
+func answer(ctx context.Context, local **Local, sessions map[int]Session, q request, blobs [][]byte) (outputs map[string]Tensor, rest [][]byte, err error) {
 	switch {
 	case q.Config != nil:
 		if err := LimitMemory(q.Config.Memory); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		*local, err = NewLocal(*q.Config)
 	case q.Load != nil:
@@ -113,13 +136,15 @@ func answer(local **Local, sessions map[int]Session, q request, blobs [][]byte) 
 		err = sessions[q.ID].Close()
 		delete(sessions, q.ID)
 	default:
-		feeds, err := unpack(q.Run, blobs)
+		run := q.Runs[0]
+		feeds, rest, err := unpack(run.Feeds, blobs)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return sessions[q.ID].Run(ctx, feeds)
+		outputs, err = sessions[run.ID].Run(ctx, feeds)
+		return outputs, rest, err
 	}
-	return nil, err
+	return nil, nil, err
 }
 
 // Worker evaluates in a child process. When the child dies or is too slow it
@@ -201,46 +226,56 @@ func (w *Worker) Version() string {
 	return w.version
 }
 
-// call sends one request and waits for its answer; w.mu is held. Where that takes too
-// long or is not wanted any more the child is ended, and with it the wait. (A goroutine
-// that waits in place of this one would cost a rewrite a tenth of its processor time.)
-func (w *Worker) call(ctx context.Context, q request, blobs [][]byte) (map[string]Tensor, error) {
+// call sends one request and waits for its answers: one, or one of each run up to the first that fails; w.mu is
+// held. Where an answer takes too long or is not wanted any more the child is ended, and with it the wait. (A
+// goroutine that waits in place of this one would cost a rewrite a tenth of its processor time.)
+func (w *Worker) call(ctx context.Context, q request, blobs [][]byte) (outputs []map[string]Tensor, _ error) {
 	c := w.child
 	end := func() { c.cmd.Process.Kill() }
 	timer := time.AfterFunc(w.config.Timeout, end)
 	unwatch := context.AfterFunc(ctx, end)
-	var r response
 	err := c.wire.send(q, blobs)
-	if err == nil {
-		blobs, err = c.wire.receive(&r)
+	late := false
+	var r response
+	for n := 0; err == nil && r.Error == "" && n < max(len(q.Runs), 1); n++ {
+		r = response{}
+		if blobs, err = c.wire.receive(&r); err == nil {
+			var results map[string]Tensor
+			results, _, err = unpack(r.Outputs, blobs)
+			outputs = append(outputs, results)
+			late = !timer.Reset(w.config.Timeout) || late
+		}
 	}
-	late, unwanted := !timer.Stop(), !unwatch()
+	late = !timer.Stop() || late
+	unwanted := !unwatch()
 	switch {
 	case unwanted:
 		w.bury()
-		return nil, ctx.Err()
+		return outputs, ctx.Err()
 	case late:
 		w.bury()
 		w.timeouts++
-		return nil, fmt.Errorf("%w (more than %v)", ErrTimeout, w.config.Timeout)
+		return outputs, fmt.Errorf("%w (more than %v)", ErrTimeout, w.config.Timeout)
 	case err != nil:
 		last, killed := w.bury()
 		switch {
 		case wantsMemory(last):
-			return nil, fmt.Errorf("%w; %w%s", ErrMemory, ErrDied, last)
+			return outputs, fmt.Errorf("%w; %w%s", ErrMemory, ErrDied, last)
 		case killed:
-			return nil, fmt.Errorf("%w%s", errKilled, last)
+			return outputs, fmt.Errorf("%w%s", errKilled, last)
 		}
-		return nil, fmt.Errorf("%w%s", ErrDied, last)
+		return outputs, fmt.Errorf("%w%s", ErrDied, last)
 	case wantsMemory(r.Error):
-		return nil, fmt.Errorf("%w: %s", ErrMemory, r.Error)
+		err = fmt.Errorf("%w: %s", ErrMemory, r.Error)
 	case r.Error != "":
-		return nil, errors.New(r.Error)
-	}
-	if r.Version != "" {
+		err = errors.New(r.Error)
+	case r.Version != "":
 		w.version = r.Version
 	}
-	return unpack(r.Outputs, blobs)
+	if err != nil {
+		outputs = outputs[:len(outputs)-1]
+	}
+	return outputs, err
 }
 
 // wantsMemory recognises what ONNX Runtime, C++ and Go say when the system gives
@@ -355,14 +390,30 @@ func (s *workerSession) ensure(ctx context.Context) error {
 	return nil
 }
 
-func (s *workerSession) Run(ctx context.Context, feeds map[string]Tensor) (outputs map[string]Tensor, err error) {
-	s.worker.mu.Lock()
-	defer s.worker.mu.Unlock()
-	heads, blobs := pack(feeds)
-	err = again(func() (err error) {
-		if err = s.ensure(ctx); err == nil {
-			outputs, err = s.worker.call(ctx, request{ID: s.id, Run: heads}, blobs)
+func (s *workerSession) Run(ctx context.Context, feeds map[string]Tensor) (map[string]Tensor, error) {
+	outputs, err := s.RunAll(ctx, []Call{{s, feeds}})
+	if err != nil {
+		return nil, err
+	}
+	return outputs[0], nil
+}
+
+// RunAll sends all calls in one message: for a small piece the way there and back takes longer than the evaluation.
+func (s *workerSession) RunAll(ctx context.Context, calls []Call) (outputs []map[string]Tensor, err error) {
+	w := s.worker
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err = again(func() error {
+		q, blobs := request{Runs: make([]called, len(calls))}, [][]byte(nil)
+		for i, c := range calls {
+			q.Runs[i].Feeds, blobs = pack(c.Feeds, blobs)
+			of := c.Session.(*workerSession)
+			if err := of.ensure(ctx); err != nil {
+				return err
+			}
+			q.Runs[i].ID = of.id
 		}
+		outputs, err = w.call(ctx, q, blobs)
 		return err
 	})
 	return outputs, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -307,5 +308,54 @@ func TestNewWorkerErrors(t *testing.T) {
 		t.Error("a missing runtime is no error")
 	} else {
 		t.Log(err)
+	}
+}
+
+// TestRunAll: several calls give what they give alone, up to the first that fails, is too slow or ends the worker.
+func TestRunAll(t *testing.T) {
+	w := newTestWorker(t, Config{Timeout: 3 * time.Second})
+	l, err := NewLocal(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds := func(list ...float32) map[string]Tensor {
+		return map[string]Tensor{"x": Float32s(list, int64(len(list)))}
+	}
+	session := func(e Engine, m Model) Session {
+		s, err := e.Load(context.Background(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	squares := newModel(t, []*onnx.Node{onnx.NewNode("Mul", []string{"x", "x"}, []string{"y"})})
+	for _, e := range []Engine{w, l} {
+		double, square := session(e, doubling(t)), session(e, squares)
+		calls := []Call{{double, feeds(1, 2, 3)}, {square, feeds(4, 5)}, {double, feeds(7)}}
+		want := [][]float64{{2, 4, 6}, {16, 25}, {14}}
+		check := func(calls []Call, cause error) {
+			t.Helper()
+			got, err := RunAll(context.Background(), calls)
+			for i := range got {
+				if !slices.Equal(got[i]["y"].Values(), want[i]) {
+					t.Errorf("%T: call %d gives %v, want %v", e, i, got[i]["y"].Values(), want[i])
+				}
+			}
+			if len(got) != 3 && err == nil || len(calls) > 3 && len(got) != 3 || !errors.Is(err, cause) {
+				t.Errorf("%T: %d calls give %d results and %v, want 3 and %v", e, len(calls), len(got), err, cause)
+			}
+		}
+		check(calls, nil)
+		bad := append(slices.Clone(calls), Call{double, feeds()}, Call{square, feeds(1)})
+		bad[3].Feeds = nil
+		if got, err := RunAll(context.Background(), bad); len(got) != 3 || err == nil || errors.Is(err, ErrDied) {
+			t.Errorf("%T: a call without its input gives %d results and %v", e, len(got), err)
+		}
+		if e == w {
+			check(append(slices.Clone(calls), Call{session(e, killing(t)), feeds(1)}, calls[0]), ErrDied)
+			check(append(slices.Clone(calls), Call{session(e, endless(t)), feeds(1)}, calls[0]), ErrTimeout)
+		}
+		check(calls, nil) // in a new worker, too
 	}
 }

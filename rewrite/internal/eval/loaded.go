@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -76,14 +77,56 @@ func (l *Loaded) Run(ctx context.Context, pt dim.Point, feeds map[string]engine.
 
 // evaluate runs the piece once; the model must have these sizes.
 func (l *Loaded) evaluate(ctx context.Context, pt dim.Point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
-	all, err := l.Feeds(pt, feeds)
+	call, err := l.call(pt, feeds)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.bounds.Check(l.Piece.Nodes, l.Piece.Consts, all); err != nil {
-		return nil, err
+	return l.Session.Run(ctx, call.Feeds)
+}
+
+// call is a run of the piece, whose values are not too large to be computed.
+func (l *Loaded) call(pt dim.Point, feeds map[string]engine.Tensor) (engine.Call, error) {
+	all, err := l.Feeds(pt, feeds)
+	if err == nil {
+		err = l.bounds.Check(l.Piece.Nodes, l.Piece.Consts, all)
 	}
-	return l.Session.Run(ctx, all)
+	return engine.Call{Session: l.Session, Feeds: all}, err
+}
+
+// Run is a piece and what is fed to it.
+type Run struct {
+	*Loaded
+	Feeds map[string]engine.Tensor
+}
+
+// RunAll evaluates pieces, one after the other, as Loaded.Run does. It returns the results of each up to the first
+// that fails: the error is that of the run behind them.
+func RunAll(ctx context.Context, pt dim.Point, runs []Run) (results []map[string]engine.Tensor, _ error) {
+	var calls []engine.Call
+	var failed error
+	for _, r := range runs {
+		if r.Table.Static != (dim.Point{}) {
+			return oneByOne(ctx, pt, runs)
+		}
+		call, err := r.call(pt, r.Feeds)
+		if failed = err; err != nil {
+			break
+		}
+		calls = append(calls, call)
+	}
+	results, err := engine.RunAll(ctx, calls)
+	return results, cmp.Or(err, failed)
+}
+
+func oneByOne(ctx context.Context, pt dim.Point, runs []Run) (results []map[string]engine.Tensor, _ error) {
+	for _, r := range runs {
+		got, err := r.Run(ctx, pt, r.Feeds)
+		if err != nil {
+			return results, err
+		}
+		results = append(results, got)
+	}
+	return results, nil
 }
 
 // Feeds completes the inputs of a run: sizes come from the shape table; integer inputs

@@ -277,18 +277,24 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 		}
 		names[op] = "the op"
 		var results [5]map[string]engine.Tensor
-		for i, run := range []*eval.Loaded{original, c.double, op, c.plain, c.magnified} {
-			if run == nil {
-				continue
+		var runs []eval.Run
+		var at []int // in results
+		for i, l := range []*eval.Loaded{original, c.double, op, c.plain, c.magnified} {
+			if l != nil {
+				runs, at = append(runs, eval.Run{Loaded: l, Feeds: cast(l, feeds)}), append(at, i)
 			}
-			var err error
-			if results[i], err = run.Run(ctx, sizes(c.evaluator, t), cast(run, feeds)); err != nil {
-				refusal := graph.Refuse(s.Softmax, "%s does not run with %v: %s", names[run], t.pt, plainly(err))
-				if errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) || ctx.Err() != nil {
-					return errs, refusal
-				}
-				return errs, &notRun{run, err, refusal}
+		}
+		got, err := eval.RunAll(ctx, sizes(c.evaluator, t), runs)
+		if err != nil {
+			run := runs[len(got)].Loaded
+			refusal := graph.Refuse(s.Softmax, "%s does not run with %v: %s", names[run], t.pt, plainly(err))
+			if errors.Is(err, engine.ErrTimeout) || errors.Is(err, engine.ErrDied) || ctx.Err() != nil {
+				return errs, refusal
 			}
+			return errs, &notRun{run, err, refusal}
+		}
+		for i, k := range at {
+			results[k] = got[i]
 		}
 		for at, name := range s.Results() {
 			i := kinds[at]

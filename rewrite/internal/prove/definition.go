@@ -207,12 +207,12 @@ func (c call) compare(ctx context.Context, sessions [2]engine.Session) (float64,
 			if err != nil {
 				return 0, err
 			}
-			for i, s := range sessions {
-				got, err := s.Run(ctx, feeds)
-				if err != nil {
-					return 0, err
-				}
-				c.judge(errs[i], got, want, plain)
+			got, err := engine.RunAll(ctx, []engine.Call{{Session: sessions[0], Feeds: feeds}, {Session: sessions[1], Feeds: feeds}})
+			if err != nil {
+				return 0, err
+			}
+			for i := range got {
+				c.judge(errs[i], got[i], want, plain)
 			}
 		}
 		if holds(errs[0]) && holds(errs[1]) {

@@ -84,3 +84,12 @@ func (s watchedSession) Run(ctx context.Context, feeds map[string]engine.Tensor)
 	results, err := s.Session.Run(ctx, feeds)
 	return results, s.by.look(err)
 }
+
+func (s watchedSession) RunAll(ctx context.Context, calls []engine.Call) ([]map[string]engine.Tensor, error) {
+	below := make([]engine.Call, len(calls))
+	for i, c := range calls {
+		below[i] = engine.Call{Session: c.Session.(watchedSession).Session, Feeds: c.Feeds}
+	}
+	results, err := engine.RunAll(ctx, below)
+	return results, s.by.look(err)
+}
