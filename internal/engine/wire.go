@@ -9,6 +9,26 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
+type request struct {
+	Config *Config  // first request only
+	Load   *Model   // its Bytes follow as a blob
+	Runs   []called // each has a response of its own, up to the first that fails
+	ID     int      // of the session that is loaded or closed
+	Close  bool
+}
+
+// called is a run of a session, whose feeds follow as blobs.
+type called struct {
+	ID    int
+	Feeds []head
+}
+
+type response struct {
+	Outputs []head
+	Error   string
+	Version string // of ONNX Runtime; to the first request only
+}
+
 // wire carries messages between a worker and its parent: a value by gob and
 // behind it blobs of bytes as they are. Inside a gob they would be copied three
 // times on their way, and the pieces of a model are what memory goes into.
