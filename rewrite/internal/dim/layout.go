@@ -83,6 +83,9 @@ func LayoutOf(dims []Extent, channels int64) (Layout, error) {
 	default:
 		return Layout{}, fmt.Errorf("its dimensions %v are not batch, heads, length and channels", dims)
 	}
+	if ly.Heads < 1 || ly.Channels < 1 {
+		return Layout{}, fmt.Errorf("its dimensions %v leave it without a number", dims)
+	}
 	return ly, nil
 }
 

@@ -61,3 +61,16 @@ func TestStrides(t *testing.T) {
 		}
 	})
 }
+
+// A value of no heads or no channels has no layout: what is measured of it would be nothing.
+func TestWithoutNumbers(t *testing.T) {
+	for _, dims := range [][]Extent{
+		{BatchExtent, ConstantExtent(0), LengthExtent, ConstantExtent(8)},
+		{BatchExtent, ConstantExtent(4), LengthExtent, ConstantExtent(0)},
+		{BatchExtent, LengthExtent, ConstantExtent(0)},
+	} {
+		if ly, err := LayoutOf(dims, 8); err == nil || !strings.Contains(err.Error(), "without a number") {
+			t.Errorf("%v: %+v, %v", dims, ly, err)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -69,64 +68,20 @@ type Loaded struct {
 // Run evaluates the piece at the sizes pt. feeds has the boundaries; Feeds adds the
 // other inputs. The result is by name of the output.
 func (l *Loaded) Run(ctx context.Context, pt dim.Point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
-	if l.Table.Static != (dim.Point{}) {
-		return l.runStatic(ctx, pt, feeds)
-	}
-	return l.evaluate(ctx, pt, feeds)
-}
-
-// evaluate runs the piece once; the model must have these sizes.
-func (l *Loaded) evaluate(ctx context.Context, pt dim.Point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
-	call, err := l.call(pt, feeds)
+	results, err := RunAll(ctx, []Run{{l, pt, feeds}})
 	if err != nil {
 		return nil, err
 	}
-	return l.Session.Run(ctx, call.Feeds)
+	return results[0], nil
 }
 
-// call is a run of the piece, whose values are not too large to be computed.
+// call is a run at sizes that the model must have.
 func (l *Loaded) call(pt dim.Point, feeds map[string]engine.Tensor) (engine.Call, error) {
 	all, err := l.Feeds(pt, feeds)
 	if err == nil {
 		err = l.bounds.Check(l.Piece.Nodes, l.Piece.Consts, all)
 	}
 	return engine.Call{Session: l.Session, Feeds: all}, err
-}
-
-// Run is a piece and what is fed to it.
-type Run struct {
-	*Loaded
-	Feeds map[string]engine.Tensor
-}
-
-// RunAll evaluates pieces, one after the other, as Loaded.Run does. It returns the results of each up to the first
-// that fails: the error is that of the run behind them.
-func RunAll(ctx context.Context, pt dim.Point, runs []Run) (results []map[string]engine.Tensor, _ error) {
-	var calls []engine.Call
-	var failed error
-	for _, r := range runs {
-		if r.Table.Static != (dim.Point{}) {
-			return oneByOne(ctx, pt, runs)
-		}
-		call, err := r.call(pt, r.Feeds)
-		if failed = err; err != nil {
-			break
-		}
-		calls = append(calls, call)
-	}
-	results, err := engine.RunAll(ctx, calls)
-	return results, cmp.Or(err, failed)
-}
-
-func oneByOne(ctx context.Context, pt dim.Point, runs []Run) (results []map[string]engine.Tensor, _ error) {
-	for _, r := range runs {
-		got, err := r.Run(ctx, pt, r.Feeds)
-		if err != nil {
-			return results, err
-		}
-		results = append(results, got)
-	}
-	return results, nil
 }
 
 // Feeds completes the inputs of a run: sizes come from the shape table; integer inputs

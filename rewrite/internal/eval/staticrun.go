@@ -2,7 +2,6 @@ package eval
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
@@ -15,28 +14,40 @@ import (
 // has zeros in front of it. This assumes that rows and tokens do not affect each other;
 // the proof, at the model's own sizes, shows whether they do.
 
-// runStatic evaluates at the sizes pt, by as many runs at the model's own sizes as that
-// takes.
-func (l *Loaded) runStatic(ctx context.Context, pt dim.Point, feeds map[string]engine.Tensor) (map[string]engine.Tensor, error) {
-	at := l.Table.At(pt)
-	if at == pt {
-		return l.evaluate(ctx, pt, feeds)
-	}
+// staticCalls are as many runs at the model's own sizes as the sizes of a run take.
+func (r Run) staticCalls() (calls []engine.Call, _ error) {
+	pt, at := r.Pt, r.Table.At(r.Pt)
 	if pt.L > at.L || pt.P > at.P {
 		return nil, fmt.Errorf("%v is more than the model takes (%v)", pt, at)
 	}
-	out := map[string]engine.Tensor{}
 	for first := int64(0); first < pt.B; first += at.B {
-		some := map[string]engine.Tensor{}
-		for name, x := range feeds {
-			some[name] = widened(x, l.dimsOf(name), pt, at, first)
+		feeds := r.Feeds
+		if at != pt {
+			feeds = map[string]engine.Tensor{}
+			for name, x := range r.Feeds {
+				feeds[name] = widened(x, r.dimsOf(name), pt, at, first)
+			}
 		}
-		results, err := l.evaluate(ctx, at, some)
+		call, err := r.call(at, feeds)
 		if err != nil {
 			return nil, err
 		}
+		calls = append(calls, call)
+	}
+	return calls, nil
+}
+
+// joinStatic puts the results of these runs together.
+func (r Run) joinStatic(all []map[string]engine.Tensor) (map[string]engine.Tensor, error) {
+	pt, at := r.Pt, r.Table.At(r.Pt)
+	if at == pt {
+		return all[0], nil
+	}
+	out := map[string]engine.Tensor{}
+	for i, results := range all {
+		first := int64(i) * at.B
 		for name, y := range results {
-			y, axis := narrowed(y, l.dimsOf(name), pt, at, first)
+			y, axis := narrowed(y, r.dimsOf(name), pt, at, first)
 			switch last, seen := out[name]; {
 			case !seen:
 				out[name] = y

@@ -281,10 +281,10 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 		var at []int // in results
 		for i, l := range []*eval.Loaded{original, c.double, op, c.plain, c.magnified} {
 			if l != nil {
-				runs, at = append(runs, eval.Run{Loaded: l, Feeds: cast(l, feeds)}), append(at, i)
+				runs, at = append(runs, eval.Run{Loaded: l, Pt: sizes(c.evaluator, t), Feeds: cast(l, feeds)}), append(at, i)
 			}
 		}
-		got, err := eval.RunAll(ctx, sizes(c.evaluator, t), runs)
+		got, err := eval.RunAll(ctx, runs)
 		if err != nil {
 			run := runs[len(got)].Loaded
 			refusal := graph.Refuse(s.Softmax, "%s does not run with %v: %s", names[run], t.pt, plainly(err))

@@ -98,9 +98,25 @@ func (s *Scorer) dims(pt dim.Point) []int64 {
 
 // evaluate evaluates the piece on the scores x and returns what Rows does.
 func (s *Scorer) evaluate(ctx context.Context, pt dim.Point, x []float32, given map[string]engine.Tensor) (in, out [][]float32, err error) {
-	total := pt.Keys()
-	computed, sizes := s.sizes(pt)
-	dims := s.dims(pt)
+	feeds, err := s.feeds(pt, x, given)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, sizes := s.sizes(pt)
+	result, err := s.Loaded.Run(ctx, sizes, feeds)
+	if err != nil {
+		return nil, nil, notEvaluated(err)
+	}
+	return s.rows(pt, x, result)
+}
+
+func notEvaluated(err error) error {
+	return fmt.Errorf("ONNX Runtime does not evaluate the mask: %w", err)
+}
+
+// feeds is what the piece is fed for the scores x, of which those behind a buffer's last token become zeros.
+func (s *Scorer) feeds(pt dim.Point, x []float32, given map[string]engine.Tensor) (map[string]engine.Tensor, error) {
+	total, dims := pt.Keys(), s.dims(pt)
 	width := dims[len(dims)-1] // more than there are keys, where a buffer has unused rows
 	for r := int64(0); width > total && r < int64(len(x)); r += width {
 		clear(x[r+total : r+width])
@@ -112,13 +128,14 @@ func (s *Scorer) evaluate(ctx context.Context, pt dim.Point, x []float32, given 
 	if _, chosen := feeds[eval.RowsInput]; s.byRows && !chosen {
 		feeds[eval.RowsInput] = engine.Int64s(consecutive(pt.P, pt.L), pt.L)
 	}
-	if err := s.feedPlaces(pt, feeds); err != nil {
-		return nil, nil, err
-	}
-	result, err := s.Loaded.Run(ctx, sizes, feeds)
-	if err != nil {
-		return nil, nil, fmt.Errorf("ONNX Runtime does not evaluate the mask: %w", err)
-	}
+	return feeds, s.feedPlaces(pt, feeds)
+}
+
+// rows returns the scores x and what the piece made of them, as Rows does.
+func (s *Scorer) rows(pt dim.Point, x []float32, result map[string]engine.Tensor) (in, out [][]float32, err error) {
+	total, dims := pt.Keys(), s.dims(pt)
+	width := dims[len(dims)-1]
+	computed, _ := s.sizes(pt)
 	y := result[s.Out]
 	if !slices.Equal(y.Dims, s.Read.Dims(pt.B, computed, width+s.Extra)) {
 		return nil, nil, fmt.Errorf("the softmax's input has the shape %v, the scores have %v", y.Dims, dims)

@@ -6,9 +6,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
 
 // What numbers can miss of a mask is a rule that shows in rare rows: one length, one padding, one query. Such
@@ -36,12 +38,10 @@ func (s *Scorer) smallCalls(ctx context.Context, fit *Fit, most int64) (e Exact,
 			break
 		}
 		for _, pt := range calls {
-			for some := range slices.Chunk(paddings, int(each)) {
-				if err := s.smallCall(ctx, rng, fit, pt, some); err != nil {
-					return e, err
-				}
-				e.Rows += int64(len(some))
+			if err := s.compareCalls(ctx, rng, fit, pt, slices.Collect(slices.Chunk(paddings, int(each)))); err != nil {
+				return e, err
 			}
+			e.Rows += int64(len(paddings))
 		}
 		e.Width = total
 	}
@@ -58,18 +58,65 @@ func (s *Scorer) callsOf(total int64) (calls []dim.Point) {
 	return calls
 }
 
-// smallCall compares the fit with a call of which each row has a padding of its own.
-func (s *Scorer) smallCall(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Point, paddings [][]int64) error {
+// atOnce is how many small calls are asked for together.
+const atOnce = 16
+
+// compareCalls compares the fit with calls of so many tokens, whose rows have these paddings: a call for each list.
+func (s *Scorer) compareCalls(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Point, lists [][][]int64) error {
+	for some := range slices.Chunk(lists, atOnce) {
+		var calls []smallCall
+		var runs []eval.Run
+		for _, paddings := range some {
+			c, err := s.smallCall(rng, pt, paddings)
+			if err != nil {
+				return control.NotRun{Why: fmt.Errorf("with %v: %w", c.Pt, err)}
+			}
+			_, sizes := s.sizes(c.Pt)
+			calls, runs = append(calls, c), append(runs, eval.Run{Loaded: s.Loaded, Pt: sizes, Feeds: c.feeds})
+		}
+		results, failed := eval.RunAll(ctx, runs)
+		for i, result := range results {
+			c := calls[i]
+			var err error
+			if c.in, c.out, err = s.rows(c.Pt, c.scores, result); err != nil {
+				return control.NotRun{Why: fmt.Errorf("with %v: %w", c.Pt, err)}
+			}
+			if fit.Mask.Bias {
+				c.Base = c.out // the scores are zeros
+			}
+			if err := s.agrees(fit, c.Sample); err != nil {
+				return err
+			}
+		}
+		if failed != nil {
+			return control.NotRun{Why: fmt.Errorf("with %v: %w", calls[len(results)].Pt, notEvaluated(failed))}
+		}
+	}
+	return nil
+}
+
+// smallCall is a call with scores of zero that was not evaluated yet.
+type smallCall struct {
+	Sample
+	scores []float32
+	feeds  map[string]engine.Tensor
+}
+
+// smallCall makes a call of which each row has a padding of its own.
+func (s *Scorer) smallCall(rng *rand.Rand, pt dim.Point, paddings [][]int64) (c smallCall, err error) {
 	pt.B = max(int64(len(paddings)), s.Loaded.Table.Static.B)
-	mask := slices.Concat(paddings...)
-	for int64(len(mask)) < pt.B*pt.Keys() {
-		mask = append(mask, paddings[0]...)
+	c.Pt, c.Mask = pt, slices.Concat(paddings...)
+	for int64(len(c.Mask)) < pt.B*pt.Keys() {
+		c.Mask = append(c.Mask, paddings[0]...)
 	}
-	smp, err := s.sample(ctx, rng, fit, pt, mask, func() float64 { return 0 })
-	if err != nil {
-		return control.NotRun{Why: fmt.Errorf("with %v: %w", pt, err)}
+	given, err := s.given(rng, pt, c.Mask)
+	if err == nil {
+		c.scores, err = s.zeros(pt)
 	}
-	return s.agrees(fit, smp)
+	if err == nil {
+		c.feeds, err = s.feeds(pt, c.scores, given)
+	}
+	return c, err
 }
 
 // paddings returns every padding of a row of tokens, or none in three rows where no input tells of padding.
@@ -121,22 +168,25 @@ func (s *Scorer) pairsOfRows(ctx context.Context, fit *Fit, e *Exact) error {
 			calls = calls[len(calls)-1:] // all tokens in one call
 		}
 		for _, pt := range calls {
+			var lists [][][]int64
 			for i, first := range paddings {
+				if !apart {
+					for _, second := range paddings {
+						lists = append(lists, [][]int64{first, second})
+					}
+					continue
+				}
 				rows := [][]int64{first}
-				for j := 0; apart && j < i%5; j++ {
+				for j := range i % 5 {
 					rows = append(rows, paddings[(i+j+1)%len(paddings)])
 				}
-				for _, second := range paddings {
-					if !apart {
-						rows = [][]int64{first, second}
-					}
-					if err := s.smallCall(ctx, rng, fit, pt, rows); err != nil {
-						return err
-					}
-					if e.Rows += int64(len(rows)); apart {
-						break
-					}
-				}
+				lists = append(lists, rows)
+			}
+			if err := s.compareCalls(ctx, rng, fit, pt, lists); err != nil {
+				return err
+			}
+			for _, rows := range lists {
+				e.Rows += int64(len(rows))
 			}
 		}
 	}
