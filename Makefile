@@ -124,9 +124,10 @@ check-native: deps ## Run the kernel's tests under AddressSanitizer, UBSan and T
 	$(BUILD)/native-threads/test/hostile_test $(BUILD)/native-threads/librope_ops.so $(HOSTILE)
 
 CUDA_DIR ?= $(BUILD)/cuda-toolkit
-# CUDA_CODE is nvcc's list of chips; empty is that of native/cuda/CMakeLists.txt.
+# CUDA_CODE is nvcc's list of chips; empty is that of native/cuda/CMakeLists.txt. CUDA_FLAGS are further options.
 CUDA_CODE ?=
-cuda_options = -DCUDA_DIR=$(CUDA_DIR) $(if $(CUDA_CODE),'-DCUDA_CODE=$(CUDA_CODE)')
+CUDA_FLAGS ?=
+cuda_options = -DCUDA_DIR=$(CUDA_DIR) $(if $(CUDA_CODE),'-DCUDA_CODE=$(CUDA_CODE)') '-DCUDA_FLAGS=$(CUDA_FLAGS)'
 cuda: deps ## Build build/librope_ops_cuda.so, for the CPU and for CUDA (fetches a compiler once, 100 MB)
 	@[ "$(CUDA_DIR)" != "$(BUILD)/cuda-toolkit" ] || sh scripts/fetch-cuda.sh
 	@sh scripts/build-native.sh $(BUILD)/native rope_ops_cuda -DCMAKE_BUILD_TYPE=Release $(cuda_options)

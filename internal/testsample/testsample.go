@@ -1,6 +1,6 @@
 // Package testsample lets a long list of cases keep a sample in make test and make test-all.
 //
-// Make test runs go test -short, and make test-all runs it without: then half as many cases more are tried. Make
+// Make test runs go test -short, and make test-all runs it without: then a quarter more cases are tried. Make
 // test-every sets the variable Every, and every case of every list is tried. What is left out is a skipped test
 // that says how much.
 package testsample
@@ -22,7 +22,7 @@ func size(count, n int) (tried int, more string) {
 	case testing.Short():
 		return min(n, count), "test-all"
 	case !EveryCase():
-		return min(n+(n+1)/2, count), "test-every"
+		return min(n+(n+3)/4, count), "test-every"
 	}
 	return count, ""
 }
@@ -31,7 +31,7 @@ func size(count, n int) (tried int, more string) {
 func EveryCase() bool { return os.Getenv(Every) != "" && !testing.Short() }
 
 // Of returns the cases that are tried: n of them under -short, the first and the others at
-// equal distances behind it, and half as many more without.
+// equal distances behind it, and a quarter more without.
 func Of[T any](t *testing.T, cases []T, n int) []T {
 	t.Helper()
 	n, more := size(len(cases), n)
@@ -65,7 +65,7 @@ func OfMap[K cmp.Ordered, V any](t *testing.T, cases map[K]V, n int) map[K]V {
 	return picked
 }
 
-// Times returns how often something drawn is tried: n times under -short, half as often more without, and all
+// Times returns how often something drawn is tried: n times under -short, a quarter more often without, and all
 // times where every case is asked for.
 func Times(t *testing.T, all, n int) int {
 	t.Helper()

@@ -49,7 +49,7 @@ func TestSample(t *testing.T) {
 		}},
 		{"-test.short", "1", []string{"left to make test-all: 3 of 5 cases", "left to make test-every: it is large"}},
 		{"-test.v", "", []string{
-			"of a list [5 4 2]", "left to make test-every: 2 of 5 cases", "by name [a c]", "1 of 3 cases", "times 15", "85 of 100 cases",
+			"of a list [5 4 2]", "left to make test-every: 2 of 5 cases", "by name [a c]", "1 of 3 cases", "times 13", "87 of 100 cases",
 			"to the end of all", "left to make test-every: it is large",
 		}},
 		{"-test.v", "1", []string{"of a list [5 4 3 2 1]", "of a short list [5 4 3 2 1]", "by name [a c d]", "times 100", "to the end of all", "to the end of every"}},
