@@ -65,7 +65,8 @@ struct TensorKernel {
     ROPE_DEVICE Next TakeNext(TileWalk<T>& walk, int32_t band, int stage) {
       Next next;
       next.more = walk.Next(next.tile);
-      next.early = next.more && next.tile.band == band && tiles_.CopiesKeys(next.tile.keys);
+      next.early = next.more && next.tile.band == band && tiles_.CopiesKeys(next.tile.keys) &&
+                   !tiles_.ResidualsInValues(next.tile.keys);
       if (next.early) tiles_.CopyKeys(block_, next.tile.keys, stage);
       block_.EndCopies();
       return next;
@@ -74,12 +75,13 @@ struct TensorKernel {
     // Computes a tile whose keys are being copied to a stage. The keys of the next tile are copied
     // while this tile's weights are multiplied, or, where there is a stage for them, from the begin
     // on. Queries of another band, and keys that are not just copied, take registers of their own
-    // and so come after that.
+    // and so come after that. Values come at once, or when they take the place of residuals.
     ROPE_DEVICE bool ComputeTile(TileWalk<T>& walk, Span& tile, int stage) {
       const int next_stage = kShape.ahead ? stage ^ 1 : 0;
+      const bool late = tiles_.ResidualsInValues(tile.keys);
       block_.template AwaitCopies<0>();
       block_.Barrier();
-      tiles_.StartValues(block_, tile.keys);
+      if (!late) tiles_.StartValues(block_, tile.keys);
       block_.EndCopies();
       Next next;
       if (kShape.ahead) next = TakeNext(walk, tile.band, next_stage);
@@ -87,6 +89,10 @@ struct TensorKernel {
       Products::Multiply(block_, rows_.states(), stage, tiles_.residuals(),
                          tiles_.HaveResiduals(tile.keys));
       if (!kShape.ahead) block_.Barrier();
+      if (late) {
+        tiles_.StartValues(block_, tile.keys);
+        block_.EndCopies();
+      }
       rows_.Weigh(tile);
       block_.Lanes(
           [&](int thread) { Products::Round(rows_.states()[thread], tiles_.residuals()); });
@@ -94,6 +100,7 @@ struct TensorKernel {
       block_.template AwaitCopies<1>();
       block_.Barrier();
       Products::Accumulate(block_, rows_.states(), tiles_.residuals());
+      if (next.more && tiles_.ResidualsInValues(next.tile.keys)) block_.Barrier();
       if (next.more && !next.early) Start(next.tile, tile.band, next_stage);
       block_.EndCopies();
       tile = next.tile;

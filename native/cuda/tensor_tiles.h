@@ -34,11 +34,16 @@ class TensorTiles {
   static constexpr int kKeyTile = kQueries + kRows * kPitch;
   static constexpr int kValueTile = kKeyTile + kKeyStages * kTileBytes;
   static constexpr int kQueryResiduals = kValueTile + kValueStages * kTileBytes;
-  static constexpr int kKeyResiduals = kQueryResiduals + kRows * kPitch;
+  static constexpr int kBehindQueries = kQueryResiduals + kRows * kPitch;
+  // A decoding block, whose tiles have no residuals but for the last one's new keys, has them where
+  // values come later: so five blocks fit a processor instead of three.
+  static constexpr bool kResidualsInValues = kShape.residuals && kShape.threads == 32;
+  static constexpr int kKeyResiduals = kResidualsInValues ? kValueTile : kBehindQueries;
 
   static constexpr int64_t SharedFloats() {
-    return (kShape.residuals ? kKeyResiduals + kKeyStages * kTileBytes : kQueryResiduals) /
-           static_cast<int64_t>(sizeof(float));
+    int bytes = kShape.residuals ? kBehindQueries : kQueryResiduals;
+    if (kShape.residuals && !kResidualsInValues) bytes += kKeyStages * kTileBytes;
+    return bytes / static_cast<int64_t>(sizeof(float));
   }
 
   ROPE_DEVICE TensorTiles(const Call<T>& call, const Task& task)
@@ -53,6 +58,11 @@ class TensorTiles {
     if (call_.caches.kind == CacheKind::kInt8 && tile.begin < past_) return true;
     if (call_.raw_cache) return call_.rotation.pairs > 0;
     return call_.new_key_residual.data != nullptr && tile.end > past_;
+  }
+
+  // Whether the residuals of a tile's keys stand where its values come.
+  ROPE_DEVICE bool ResidualsInValues(Range tile) const {
+    return kResidualsInValues && HaveResiduals(tile);
   }
 
   // Puts the block's queries there, as a band has them.
