@@ -33,8 +33,8 @@ func (j *Judge) unsteady(ctx context.Context, m *onnx.Model, want Logits, off fl
 	return "", nil
 }
 
-// lastBits returns a model's logits with the last bit of each weight flipped: a
-// model that divides by numbers near zero makes much of any rounding.
+// lastBits returns a model's logits with the last bit of each weight flipped, and of the scales of weights of few bits:
+// a model that divides by numbers near zero, or rounds its states to integers, makes much of any rounding.
 func (j *Judge) lastBits(ctx context.Context, m *onnx.Model) (Logits, error) {
 	m = m.Clone()
 	for i, t := range m.Graph.Initializers {
@@ -42,12 +42,14 @@ func (j *Judge) lastBits(ctx context.Context, m *onnx.Model) (Logits, error) {
 		if err != nil {
 			return nil, err
 		}
-		if t.Type != onnx.Float || len(t.Dims) < 2 {
+		if t.Type != onnx.Float || len(t.Dims) == 0 {
 			continue
 		}
 		raw = slices.Clone(raw)
 		for k := 0; k < len(raw); k += 4 {
-			raw[k] ^= 1
+			if x := float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[k:]))); x != 0 && !math.IsInf(x, 0) && !math.IsNaN(x) {
+				raw[k] ^= 1
+			}
 		}
 		m.Graph.Initializers[i] = onnx.NewTensor(t.Name, t.Type, t.Dims, raw)
 	}
