@@ -66,10 +66,12 @@ func (s *Scorer) compareCalls(ctx context.Context, rng *rand.Rand, fit *Fit, pt 
 	for some := range slices.Chunk(lists, atOnce) {
 		var calls []smallCall
 		var runs []eval.Run
+		var unmade error // of the call behind these, which are compared first
 		for _, paddings := range some {
 			c, err := s.smallCall(rng, pt, paddings)
 			if err != nil {
-				return control.NotRun{Why: fmt.Errorf("with %v: %w", c.Pt, err)}
+				unmade = control.NotRun{Why: fmt.Errorf("with %v: %w", c.Pt, err)}
+				break
 			}
 			_, sizes := s.sizes(c.Pt)
 			calls, runs = append(calls, c), append(runs, eval.Run{Loaded: s.Loaded, Pt: sizes, Feeds: c.feeds})
@@ -90,6 +92,9 @@ func (s *Scorer) compareCalls(ctx context.Context, rng *rand.Rand, fit *Fit, pt 
 		}
 		if failed != nil {
 			return control.NotRun{Why: fmt.Errorf("with %v: %w", calls[len(results)].Pt, notEvaluated(failed))}
+		}
+		if unmade != nil {
+			return unmade
 		}
 	}
 	return nil
