@@ -45,16 +45,16 @@ func serve(in io.Reader, out io.Writer) error {
 			return err
 		}
 		next := w.exitWithParent()
-		for _, run := range q.split() {
+		for n := range max(len(q.Runs), 1) {
 			var r response
 			var outputs map[string]Tensor
-			if outputs, blobs, err = answer(ctx, &local, sessions, run, blobs); err != nil {
+			if outputs, blobs, err = answer(ctx, &local, sessions, q, n, blobs); err != nil {
 				r.Error = err.Error()
 			} else if q.Config != nil {
 				r.Version = ort.GetVersion()
 			}
-			heads, data := pack(outputs, nil)
-			r.Outputs = heads
+			var data [][]byte
+			r.Outputs, data = pack(outputs, nil)
 			if err := w.send(r, data); err != nil {
 				return err
 			}
@@ -81,19 +81,8 @@ func (w *wire) exitWithParent() <-chan struct{} {
 	return next
 }
 
-// split returns a request of each run, or the request as it is.
-func (q request) split() (list []request) {
-	for i := range q.Runs {
-		list = append(list, request{Runs: q.Runs[i : i+1]})
-	}
-	if list == nil {
-		list = []request{q}
-	}
-	return list
-}
-
-// answer does what a request of at most one run asks for, and returns the blobs of the runs behind it.
-func answer(ctx context.Context, local **Local, sessions map[int]Session, q request, blobs [][]byte) (outputs map[string]Tensor, rest [][]byte, err error) {
+// answer does what a request asks for, of several runs the n-th, and returns the blobs of the runs behind it.
+func answer(ctx context.Context, local **Local, sessions map[int]Session, q request, n int, blobs [][]byte) (outputs map[string]Tensor, rest [][]byte, err error) {
 	switch {
 	case q.Config != nil:
 		if err := LimitMemory(q.Config.Memory); err != nil {
@@ -109,7 +98,7 @@ func answer(ctx context.Context, local **Local, sessions map[int]Session, q requ
 		err = sessions[q.ID].Close()
 		delete(sessions, q.ID)
 	default:
-		run := q.Runs[0]
+		run := q.Runs[n]
 		feeds, rest, err := unpack(run.Feeds, blobs)
 		if err != nil {
 			return nil, nil, err

@@ -28,12 +28,13 @@ func RunAll(ctx context.Context, runs []Run) (results []map[string]engine.Tensor
 			results, early := some.run(ctx, results)
 			return results, cmp.Or(early, err)
 		}
-		if size := bytesOf(calls); some.bytes > 0 && some.bytes+size > togetherBytes {
+		size := bytesOf(calls)
+		if some.bytes > 0 && some.bytes+size > togetherBytes {
 			if results, err = some.run(ctx, results); err != nil {
 				return results, err
 			}
 		}
-		some.add(r, calls)
+		some.add(r, calls, size)
 	}
 	return some.run(ctx, results)
 }
@@ -72,9 +73,9 @@ type batch struct {
 	bytes int
 }
 
-func (b *batch) add(r Run, calls []engine.Call) {
+func (b *batch) add(r Run, calls []engine.Call, bytes int) {
 	b.runs, b.of, b.calls = append(b.runs, r), append(b.of, len(calls)), append(b.calls, calls...)
-	b.bytes += bytesOf(calls)
+	b.bytes += bytes
 }
 
 // run appends the results of the runs, of which none is left then.

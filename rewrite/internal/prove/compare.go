@@ -277,11 +277,12 @@ func (c *comparison) errors(ctx context.Context, t trial, original *eval.Loaded)
 		}
 		names[op] = "the op"
 		var results [5]map[string]engine.Tensor
+		pt := sizes(c.evaluator, t)
 		var runs []eval.Run
 		var at []int // in results
 		for i, l := range []*eval.Loaded{original, c.double, op, c.plain, c.magnified} {
 			if l != nil {
-				runs, at = append(runs, eval.Run{Loaded: l, Pt: sizes(c.evaluator, t), Feeds: cast(l, feeds)}), append(at, i)
+				runs, at = append(runs, eval.Run{Loaded: l, Pt: pt, Feeds: cast(l, feeds)}), append(at, i)
 			}
 		}
 		got, err := eval.RunAll(ctx, runs)

@@ -136,10 +136,9 @@ func (s *Scorer) atNumbers(ctx context.Context, fit *Fit, part *control.Part, e 
 				if s.clamped(pt) != pt || total > s.longest+1 || s.whole && total*total*s.Fed.Heads*int64(len(rows)) > maxLater {
 					continue
 				}
-				if err := s.compareCalls(ctx, rng, fit, pt, [][][]int64{rows}); err != nil {
+				if err := s.compareCalls(ctx, rng, fit, pt, [][][]int64{rows}, e); err != nil {
 					return err
 				}
-				e.Rows += int64(len(rows))
 			}
 		}
 	}

@@ -38,10 +38,9 @@ func (s *Scorer) smallCalls(ctx context.Context, fit *Fit, most int64) (e Exact,
 			break
 		}
 		for _, pt := range calls {
-			if err := s.compareCalls(ctx, rng, fit, pt, slices.Collect(slices.Chunk(paddings, int(each)))); err != nil {
+			if err := s.compareCalls(ctx, rng, fit, pt, slices.Collect(slices.Chunk(paddings, int(each))), &e); err != nil {
 				return e, err
 			}
-			e.Rows += int64(len(paddings))
 		}
 		e.Width = total
 	}
@@ -62,7 +61,9 @@ func (s *Scorer) callsOf(total int64) (calls []dim.Point) {
 const atOnce = 16
 
 // compareCalls compares the fit with calls of so many tokens, whose rows have these paddings: a call for each list.
-func (s *Scorer) compareCalls(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Point, lists [][][]int64) error {
+// It counts the rows in e.
+func (s *Scorer) compareCalls(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Point, lists [][][]int64, e *Exact) error {
+	notRun := func(pt dim.Point, err error) error { return control.NotRun{Why: fmt.Errorf("with %v: %w", pt, err)} }
 	for some := range slices.Chunk(lists, atOnce) {
 		var calls []smallCall
 		var runs []eval.Run
@@ -70,7 +71,7 @@ func (s *Scorer) compareCalls(ctx context.Context, rng *rand.Rand, fit *Fit, pt 
 		for _, paddings := range some {
 			c, err := s.smallCall(rng, pt, paddings)
 			if err != nil {
-				unmade = control.NotRun{Why: fmt.Errorf("with %v: %w", c.Pt, err)}
+				unmade = notRun(c.Pt, err)
 				break
 			}
 			_, sizes := s.sizes(c.Pt)
@@ -81,7 +82,7 @@ func (s *Scorer) compareCalls(ctx context.Context, rng *rand.Rand, fit *Fit, pt 
 			c := calls[i]
 			var err error
 			if c.in, c.out, err = s.rows(c.Pt, c.scores, result); err != nil {
-				return control.NotRun{Why: fmt.Errorf("with %v: %w", c.Pt, err)}
+				return notRun(c.Pt, err)
 			}
 			if fit.Mask.Bias {
 				c.Base = c.out // the scores are zeros
@@ -89,9 +90,10 @@ func (s *Scorer) compareCalls(ctx context.Context, rng *rand.Rand, fit *Fit, pt 
 			if err := s.agrees(fit, c.Sample); err != nil {
 				return err
 			}
+			e.Rows += int64(len(some[i]))
 		}
 		if failed != nil {
-			return control.NotRun{Why: fmt.Errorf("with %v: %w", calls[len(results)].Pt, notEvaluated(failed))}
+			return notRun(calls[len(results)].Pt, notEvaluated(failed))
 		}
 		if unmade != nil {
 			return unmade
@@ -187,11 +189,8 @@ func (s *Scorer) pairsOfRows(ctx context.Context, fit *Fit, e *Exact) error {
 				}
 				lists = append(lists, rows)
 			}
-			if err := s.compareCalls(ctx, rng, fit, pt, lists); err != nil {
+			if err := s.compareCalls(ctx, rng, fit, pt, lists, e); err != nil {
 				return err
-			}
-			for _, rows := range lists {
-				e.Rows += int64(len(rows))
 			}
 		}
 	}

@@ -74,18 +74,25 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// A decoder with an encoder's keys and values as inputs is computed in float64 too.
-func TestExactWithMemory(t *testing.T) {
+// opened is an engine in this process, and an export.
+func opened(t *testing.T, name string) (engine.Engine, *onnx.Model) {
+	t.Helper()
 	testruntime.Require(t)
 	eng, err := engine.NewLocal(engine.Config{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := onnx.Open("../../../../testdata/models/moonshine__dynamo18/model.onnx")
+	m, err := onnx.Open("../../../../testdata/models/" + name + "/model.onnx")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer m.Close()
+	t.Cleanup(func() { m.Close() })
+	return eng, m
+}
+
+// A decoder with an encoder's keys and values as inputs is computed in float64 too.
+func TestExactWithMemory(t *testing.T) {
+	eng, m := opened(t, "moonshine__dynamo18")
 	plain, err := mutant.Run(context.Background(), eng, m, false)
 	if err != nil {
 		t.Fatal(err)
@@ -101,16 +108,7 @@ func TestExactWithMemory(t *testing.T) {
 
 // A value that one branch rounds to 16 bits, and the op does not, is no wrong rewrite. There is no float64 of branches.
 func TestRoundedInABranch(t *testing.T) {
-	testruntime.Require(t)
-	eng, err := engine.NewLocal(engine.Config{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := onnx.Open("../../../../testdata/models/gpt_neox__dynamo18-merged/model.onnx")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	eng, m := opened(t, "gpt_neox__dynamo18-merged")
 	if _, err := mutant.Exact(t.Context(), eng, m); err == nil {
 		t.Fatal("branches have a float64 now: judges need no other way")
 	}
