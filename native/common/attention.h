@@ -3,8 +3,6 @@
 #ifndef ROPE_ATTENTION_H_
 #define ROPE_ATTENTION_H_
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -13,31 +11,15 @@
 #include "distances.h"
 #include "document_mask.h"
 #include "hwy/base.h"  // the 16-bit types
+#include "max_position.h"
 #include "ring_rows.h"
 #include "rows.h"
+#include "temperature.h"
 
 namespace rope {
 
-// Positions beyond this are taken for a mistake: no table, cache or model
-// reaches them, and float32 products would have lost every digit.
-inline constexpr int64_t kMaxPosition = INT32_MAX;
-
 using Float16 = hwy::float16_t;
 using BFloat16 = hwy::bfloat16_t;
-
-// A factor max(1, offset + slope * ln(start + floor((p + 1) / group))) on the
-// content score of a query at position p. No slope means no factor.
-struct Temperature {
-  double offset = 0;
-  double slope = 0;
-  double start = 0;
-  double group = 1;
-
-  double At(int64_t p) const {
-    const double steps = std::floor((static_cast<double>(p < 0 ? 0 : p) + 1) / group);
-    return std::max(1.0, offset + slope * std::log(start + steps));
-  }
-};
 
 // What the node's attributes say; the same for every run.
 struct AttentionParams {
@@ -80,6 +62,8 @@ struct AttentionParams {
   int64_t rotary_dim() const { return 2 * static_cast<int64_t>(frequencies.size()); }
   int64_t group() const { return num_heads / kv_num_heads; }
   bool has_distances() const { return !distance_slopes.empty() || !distance_starts.empty(); }
+  // Whether the positions of a row's real tokens must follow one another.
+  bool positions_follow() const { return bands.size() > 1 || raw_cache || bands[0].chunk > 0; }
   Distances distances() const {
     return {distance_slopes.empty() ? nullptr : distance_slopes.data(), distance_starts.data(),
             distance_biases.data(), static_cast<int64_t>(distance_starts.size()), num_heads};

@@ -84,7 +84,7 @@ struct CacheKernel {
     }
     // Whether present has a row for a token of the call.
     ROPE_DEVICE bool IsStored(const Call<T>& call) const {
-      return Present(call).numbers.data != nullptr &&
+      return Present(call).numbers.data != nullptr && !call.refuses(batch) &&
              call.ring.Keeps(call.past(batch) + place, place, call.new_keys);
     }
     ROPE_DEVICE const CachedTensor& Past(const Call<T>& call) const {

@@ -138,16 +138,21 @@ struct ScoreModifiers {
   int64_t shown_before_stride = 0;  // of a batch row
 };
 
-// For each block of `shape.rows` query rows of a batch row the spans of keys to visit,
-// spans[first_span[batch * batch_stride + block]] and on, band by band.
+// The spans [first, end).
+struct SpanList {
+  int32_t first = 0, end = 0;
+};
+
+// For each block of `shape.rows` query rows of a batch row the spans of keys to visit, band by
+// band: those of lists[batch * batch_stride + block].
 struct Schedule {
   TileShape shape;
   int64_t blocks = 0;        // of each batch row and key-value head
   int64_t batch_stride = 0;  // `blocks`, or 0: all batch rows visit the same keys
   int64_t splits = 1;        // of a block's tiles, which are computed apart and merged
   const Span* spans = nullptr;
-  const int32_t* first_span = nullptr;  // [batch or 1, blocks] and the end of the last one's
-  float* partials = nullptr;            // [units, splits, partial_rows, partial_width]
+  const SpanList* lists = nullptr;  // [batch or 1, blocks]
+  float* partials = nullptr;        // [units, splits, partial_rows, partial_width]
   int64_t partial_rows = 0;
 };
 
@@ -162,6 +167,9 @@ struct Call {
   const int64_t* shifts = nullptr;     // [batch]: position - index
   const Band* bands = nullptr;         // [band_count]
   int64_t band_count = 1;
+  // [batch]: rows whose numbers cannot be (plan_kernel.h), of which the output is NaN and nothing
+  // is cached; null: none.
+  const uint8_t* refused = nullptr;
 
   Rows<const T> query, key, value;
   Rows<T> output;
@@ -192,6 +200,7 @@ struct Call {
   constexpr int64_t group() const { return num_heads / kv_num_heads; }
   constexpr int64_t past(int64_t b) const { return row_past == nullptr ? max_past : row_past[b]; }
   constexpr int64_t total(int64_t b) const { return past(b) + new_keys; }
+  constexpr bool refuses(int64_t b) const { return refused != nullptr && refused[b] != 0; }
   constexpr int64_t units() const { return batch * kv_num_heads * schedule.blocks; }
   // Floats of a row that is computed in splits: its sums, its maximum and its total.
   constexpr int64_t partial_width() const { return v_head_size + 2; }

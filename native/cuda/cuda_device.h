@@ -169,6 +169,10 @@ class CudaDevice : public Device<T> {
     const cudaError_t error = LaunchKernel(kernel, blocks, call, memory_.stream());
     if (error != cudaSuccess) RefuseLaunch(NameOf(kernel), blocks, error);
   }
+  void LaunchPlan(int64_t blocks, const PlanCall<T>& plan) override {
+    const cudaError_t error = cuda::LaunchPlan(blocks, plan, memory_.stream());
+    if (error != cudaSuccess) RefuseLaunch("plan", blocks, error);
+  }
 
  private:
   RunMemory memory_;

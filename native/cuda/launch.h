@@ -9,6 +9,7 @@
 
 #include "call.h"
 #include "element.h"
+#include "plan_call.h"
 #include "stored.h"
 
 namespace rope::cuda {
@@ -17,6 +18,10 @@ enum class Kernel;
 
 template <typename T>
 cudaError_t LaunchKernel(Kernel kernel, int64_t blocks, const Call<T>& call, cudaStream_t stream);
+
+// That of the kernel which plans a run (plan_kernel.h).
+template <typename T>
+cudaError_t LaunchPlan(int64_t blocks, const PlanCall<T>& plan, cudaStream_t stream);
 
 // How many blocks of the call's attention kernel a processor of the current device runs at the same
 // time.

@@ -63,7 +63,9 @@ class RowWriter {
       return;
     }
     output_ = call.output.At(task.batch, state.head, state.place);
-    if (state.total != 0.0f) {
+    if (call.refuses(task.batch)) {
+      factor_ = log_sum_exp_ = __builtin_nanf("");
+    } else if (state.total != 0.0f) {
       factor_ = 1.0f / state.total;
       log_sum_exp_ = state.maximum + std::log(state.total);
       if (call.score.sinks != nullptr) {

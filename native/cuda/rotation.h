@@ -22,13 +22,27 @@ ROPE_DEVICE void FillAngle(const Rotation& rotation, double position, int64_t pa
   row[rotation.pairs + pair] = static_cast<float>(std::sin(angle) * gain);
 }
 
-// The same of a row of the tables of queries; positions: [axes, tables.rows].
+// The same of a row of the tables of queries; position(axis, row) is that of a row of the first
+// one.
+template <typename Position>
 ROPE_DEVICE void FillQueryAngle(const Rotation& rotation, const AngleTables& tables,
-                                const int64_t* positions, int64_t row, int64_t pair) {
+                                const Position& position, int64_t row, int64_t pair) {
   const Band& band = tables.bands[row / tables.rows];
   const int64_t axis = rotation.axes == nullptr ? 0 : rotation.axes[pair];
-  const int64_t position = positions[axis * tables.rows + row % tables.rows];
-  FillAngle(rotation, band.QueryAt(position), pair, tables.values + row * 2 * rotation.pairs);
+  FillAngle(rotation, band.QueryAt(position(axis, row % tables.rows)), pair,
+            tables.values + row * 2 * rotation.pairs);
+}
+
+// The same of a row of the tables of keys, whose row b of the batch has index + shift(b).
+template <typename Shift>
+ROPE_DEVICE void FillKeyAngle(const Rotation& rotation, const AngleTables& tables,
+                              const Shift& shift, int64_t row, int64_t pair) {
+  const Band& band = tables.bands[row / tables.rows];
+  // Rows of one batch row stand together; a single one serves all.
+  const int64_t in_map = row % tables.rows;
+  const int64_t stride = tables.batch_stride == 0 ? tables.rows : tables.batch_stride;
+  FillAngle(rotation, band.KeyAt(in_map % stride + shift(in_map / stride)), pair,
+            tables.values + row * 2 * rotation.pairs);
 }
 
 // Fills the angle tables, one thread for each channel pair of each row.
@@ -55,14 +69,13 @@ struct AngleKernel {
       const int64_t pair = entry % pairs;
       const int64_t key_row = row - queries.all_rows();
       if (key_row < 0) {
-        FillQueryAngle(call.rotation, queries, call.positions, row, pair);
+        const auto position = [&](int64_t axis, int64_t own) {
+          return call.positions[axis * queries.rows + own];
+        };
+        FillQueryAngle(call.rotation, queries, position, row, pair);
       } else if (call.raw_cache && key_row < keys.all_rows()) {
-        const Band& band = keys.bands[key_row / keys.rows];
-        // Rows of one batch row stand together; a single one serves all.
-        const int64_t in_map = key_row % keys.rows;
-        const int64_t stride = keys.batch_stride == 0 ? keys.rows : keys.batch_stride;
-        const int64_t position = in_map % stride + call.shifts[in_map / stride];
-        FillAngle(call.rotation, band.KeyAt(position), pair, keys.values + key_row * 2 * pairs);
+        const auto shift = [&](int64_t b) { return call.shifts[b]; };
+        FillKeyAngle(call.rotation, keys, shift, key_row, pair);
       }
     });
   }

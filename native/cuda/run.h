@@ -11,6 +11,7 @@
 #include "call.h"
 #include "element.h"
 #include "kernels.h"
+#include "plan_call.h"
 
 namespace rope::cuda {
 
@@ -41,6 +42,7 @@ class Device {
   virtual void Upload(void* to, const void* from, size_t bytes) = 0;
   virtual void Copy(void* to, const void* from, size_t bytes) = 0;
   virtual void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) = 0;
+  virtual void LaunchPlan(int64_t blocks, const PlanCall<T>& plan) = 0;
   // How many blocks of the call's attention kernel run at the same time.
   virtual int64_t BlocksAtOnce(const Call<T>& call) const = 0;
   // Whether it can run kernels for warpgroups (warpgroup_kernel.h).
@@ -73,17 +75,26 @@ Caches CachesOf(const AttentionArgs<T, C>& args) {
   return caches;
 }
 
+// Positions, lengths, masks and document ids that lie on the device, too. The call's max_past is
+// then the room for cached tokens, if it has row_past, and nothing else of it follows from them.
+// Not for rings, and not for positions that start anew in documents.
+struct DeviceNumbers {
+  int64_t columns = INT64_MAX;  // of the narrowest mask, bias or row of document ids
+  FrequencyRule rule;           // on the host; unless the call's length is given there
+  uint8_t* faults = nullptr;    // [kFaults] on the device; null: nobody asks
+};
+
 template <typename T>
 bool RunCall(const AttentionParams& params, const AttentionCall<T>& args, const Caches& caches,
-             Device<Element<T>>& device);
+             const DeviceNumbers* numbers, Device<Element<T>>& device);
 
 // Computes one run. Of the arguments, query, key, value, pasts, presents, their scales, output,
-// biases and log_sum_exp lie on the device, all others on the host. False: the
-// device gave no memory. Head sizes are at most kMostChannels.
+// biases and log_sum_exp lie on the device, all others on the host, unless `numbers` are given.
+// False: the device gave no memory. Head sizes are at most kMostChannels.
 template <typename T, typename C>
 bool RunOnDevice(const AttentionParams& params, const AttentionArgs<T, C>& args,
-                 Device<Element<T>>& device) {
-  return RunCall<T>(params, args, CachesOf(args), device);
+                 Device<Element<T>>& device, const DeviceNumbers* numbers = nullptr) {
+  return RunCall<T>(params, args, CachesOf(args), numbers, device);
 }
 
 }  // namespace rope::cuda

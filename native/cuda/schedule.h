@@ -70,10 +70,9 @@ class TileWalk {
  public:
   constexpr TileWalk(const Call<T>& call, const Task& task, int tile_keys)
       : call_(call), tile_keys_(tile_keys), number_(task.split) {
-    const int32_t* first =
-        call.schedule.first_span + task.batch * call.schedule.batch_stride + task.block;
-    span_ = first[0];
-    end_ = first[1];
+    const SpanList list = call.schedule.lists[task.batch * call.schedule.batch_stride + task.block];
+    span_ = list.first;
+    end_ = list.end;
   }
 
   // Takes the next tile; false if there is none.

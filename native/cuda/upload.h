@@ -35,6 +35,12 @@ class Upload {
     });
   }
 
+  // Makes another pointer, which only reads, that of memory reserved before.
+  template <typename V>
+  void Share(V*& reserved, const V*& where) {
+    settle_.push_back([&](char*, size_t) { where = reserved; });
+  }
+
   // False: the device has no memory.
   template <typename Device>
   bool Send(Device& device) {

@@ -403,9 +403,7 @@ class Checker {
                "; positions must be between 0 and ", kMaxPosition);
       }
       if (first < 0) first = place;
-      const bool by_index =
-          params_.bands.size() > 1 || params_.raw_cache || params_.bands[0].chunk > 0;
-      if (by_index && p - place != positions[first] - first) {
+      if (params_.positions_follow() && p - place != positions[first] - first) {
         Refuse(At(spec::kPositionIds, batch, place, p), ", but ", positions[first] + place - first,
                " would follow from position ", positions[first], " at place ", first,
                "; with more than one band or a raw cache the positions of a row's real tokens must "

@@ -3,11 +3,11 @@
 #define ROPE_RUN_FREQUENCIES_H_
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "attention.h"
+#include "frequency_rule.h"
 #include "node_info.h"
 #include "positions.h"
 
@@ -23,18 +23,18 @@ struct RunFrequencies {
 
   bool any() const { return trained > 0; }
 
+  // The same without memory of its own.
+  FrequencyRule Rule(size_t pairs) const {
+    return {trained, long_frequencies.empty() ? nullptr : long_frequencies.data(), ntk, linear,
+            static_cast<int64_t>(pairs)};
+  }
+
   // The frequencies of a call that reaches L positions.
   std::vector<float> At(const std::vector<float>& frequencies, int64_t length) const {
-    if (length <= trained) return frequencies;
-    if (!long_frequencies.empty()) return long_frequencies;
-    std::vector<float> out = frequencies;
-    const double stretch = static_cast<double>(length) / static_cast<double>(trained);
-    const double n = 2 * static_cast<double>(out.size());
-    for (size_t i = 0; i < out.size(); ++i) {
-      double f = static_cast<double>(out[i]);
-      if (ntk > 0) f *= std::pow(ntk * stretch - (ntk - 1), -2 * static_cast<double>(i) / (n - 2));
-      if (linear) f /= stretch;
-      out[i] = static_cast<float>(f);
+    const FrequencyRule rule = Rule(frequencies.size());
+    std::vector<float> out;
+    for (size_t i = 0; i < frequencies.size(); ++i) {
+      out.push_back(rule.At(frequencies.data(), i, length));
     }
     return out;
   }

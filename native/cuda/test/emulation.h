@@ -16,6 +16,8 @@
 
 #include "attention.h"
 #include "emulated_products.h"
+#include "hidden_memory.h"
+#include "plan_kernel.h"
 #include "run.h"
 #include "watch.h"
 
@@ -239,6 +241,10 @@ class EmulatedBlock {
 // Whether the emulated device multiplies by warpgroups where it can, as an sm_90a does.
 inline bool g_warpgroups = true;
 
+// Whether positions, lengths, masks and document ids lie on the emulated device, where it takes
+// them so.
+inline bool g_device_numbers = false;
+
 // A device whose memory is the kernel test's host's.
 template <typename T>
 class EmulatedDevice : public Device<T> {
@@ -249,6 +255,12 @@ class EmulatedDevice : public Device<T> {
   }
   EmulatedDevice(const EmulatedDevice&) = delete;
   EmulatedDevice& operator=(const EmulatedDevice&) = delete;
+
+  // Shows some memory to kernels alone.
+  void Hide(HiddenMemory& hidden) {
+    hidden_ = &hidden;
+    hidden.Hide();
+  }
 
   void* Allocate(size_t bytes) override {
     memory_ = host_.Allocate(bytes);
@@ -264,20 +276,28 @@ class EmulatedDevice : public Device<T> {
     return std::min(528, 132 * 256 / call.schedule.shape.threads);
   }
   void Launch(Kernel kernel, int64_t blocks, const Call<T>& call) override {
-    WithKernel<T>(kernel, call.schedule.shape, [&](auto k) {
-      using K = decltype(k);
-      for (int64_t i = 0; i < blocks; ++i) {
-        std::vector<float> shared(static_cast<size_t>(K::SharedFloats(call)), std::nanf(""));
-        EmulatedBlock block(InOrder(order_, i, blocks), K::kThreads, order_, shared);
-        K::Run(block, call);
-      }
-    });
+    WithKernel<T>(kernel, call.schedule.shape, [&](auto k) { Emulate<decltype(k)>(blocks, call); });
+  }
+  void LaunchPlan(int64_t blocks, const PlanCall<T>& plan) override {
+    Emulate<PlanKernel<T>>(blocks, plan);
   }
 
  private:
+  template <typename K, typename Given>
+  void Emulate(int64_t blocks, const Given& given) const {
+    if (hidden_ != nullptr) hidden_->Show();
+    for (int64_t i = 0; i < blocks; ++i) {
+      std::vector<float> shared(static_cast<size_t>(K::SharedFloats(given)), std::nanf(""));
+      EmulatedBlock block(InOrder(order_, i, blocks), K::kThreads, order_, shared);
+      K::Run(block, given);
+    }
+    if (hidden_ != nullptr) hidden_->Hide();
+  }
+
   Host& host_;
   const int order_;
   void* memory_ = nullptr;
+  HiddenMemory* hidden_ = nullptr;
 };
 
 }  // namespace rope::cuda::test

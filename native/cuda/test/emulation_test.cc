@@ -204,6 +204,9 @@ int main(int argc, char** argv) {
   for (const bool warpgroups : {true, false}) {
     if (!warpgroups || !mma) rope::test::TestEverything(warpgroups, cases, budget);
   }
+  rope::cuda::test::g_device_numbers = true;
+  rope::test::TestEverything(false, cases, budget);
+  rope::cuda::test::g_device_numbers = false;
   rope::test::TestRotary("emulated", cases);
   rope::test::TestRotaryWithoutMemory("emulated");
   std::printf("%d cases on emulated CUDA kernels: %d failures\n", cases, rope::test::g_failures);

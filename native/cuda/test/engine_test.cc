@@ -68,6 +68,16 @@ template cudaError_t LaunchKernel(Kernel, int64_t, const Call<Half>&, cudaStream
 template cudaError_t LaunchKernel(Kernel, int64_t, const Call<BFloat>&, cudaStream_t);
 
 template <typename T>
+cudaError_t LaunchPlan(int64_t, const PlanCall<T>&, cudaStream_t) {
+  ++g_runtime.launches;
+  g_runtime.devices.push_back(g_runtime.current);
+  return cudaSuccess;
+}
+template cudaError_t LaunchPlan(int64_t, const PlanCall<float>&, cudaStream_t);
+template cudaError_t LaunchPlan(int64_t, const PlanCall<Half>&, cudaStream_t);
+template cudaError_t LaunchPlan(int64_t, const PlanCall<BFloat>&, cudaStream_t);
+
+template <typename T>
 cudaError_t AttentionBlocks(const Call<T>&, int& blocks) {
   return blocks = 1, cudaSuccess;
 }

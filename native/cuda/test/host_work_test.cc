@@ -35,6 +35,7 @@ class CountingDevice : public Device<Half> {
               const rope::cuda::Call<Half>& /*call*/) override {
     ++launches;
   }
+  void LaunchPlan(int64_t /*blocks*/, const PlanCall<Half>& /*plan*/) override { ++launches; }
   bool HasWarpgroups() const override { return false; }
   int64_t BlocksAtOnce(const rope::cuda::Call<Half>& /*call*/) const override { return 924; }
 
