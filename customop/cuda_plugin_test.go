@@ -24,3 +24,14 @@ func TestPluginDevice(t *testing.T) {
 		}
 	}
 }
+
+func TestCapturesGraphs(t *testing.T) {
+	for on, want := range map[string]bool{"1": true, "True": true, "0": false, "": false, "false": false} {
+		if got := capturesGraphs(map[string]string{"enable_cuda_graph": on}); got != want {
+			t.Errorf("enable_cuda_graph %q: %v", on, got)
+		}
+	}
+	if capturesGraphs(nil) {
+		t.Error("without settings")
+	}
+}

@@ -140,3 +140,22 @@ func compile(t *testing.T, path, source string) string {
 	}
 	return path
 }
+
+// Where a session wants its numbers is said by an entry of its options, which only the CUDA ops heed.
+func TestDeviceInputsEntry(t *testing.T) {
+	library := testruntime.Require(t)
+	for value, wrong := range map[string]bool{"0": false, "1": false, "2": true, "": true, "a value of some length": true} {
+		options, err := ort.NewSessionOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer options.Destroy()
+		if err := options.AddSessionConfigEntry(customop.DeviceInputs, value); err != nil {
+			t.Fatal(err)
+		}
+		err = customop.Register(options, customop.Options{Library: library})
+		if wrong != (err != nil) || wrong && !strings.Contains(err.Error(), "rope.device_inputs must be 1") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}

@@ -96,6 +96,8 @@ struct AttentionCall {
   int64_t mask_width = 0;              // with a ring: columns, and keys behind them are shown
   const int64_t* documents = nullptr;  // [batch or 1, max_total or more]; null means no ids
   int64_t documents_batch_stride = 0;
+  // Of the narrowest mask, bias or row of document ids, where the rows' lengths are not known.
+  int64_t columns = INT64_MAX;
 
   // Added to the scores; -inf hides a key.
   Bias<T> bias;                  // after the softcap

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "cuda_device.h"
+#include "cuda_faults.h"
+#include "numbers.h"
 #include "ort_api.h"
 #include "spec.gen.h"
 #include "tile_shapes.h"
@@ -16,20 +18,11 @@ namespace rope {
 class CudaEngine {
  public:
   static constexpr const char* kProvider = "CUDAExecutionProvider";
+  static constexpr Numbers kNumbers = Numbers::kOnHost;
 
   // Integers and sinks are few, and are checked on the host.
   static OrtMemType MemoryOf(size_t input) {
-    switch (input) {
-      case spec::kPositionIds:
-      case spec::kAttentionMask:
-      case spec::kCacheLength:
-      case spec::kDocumentIds:
-      case spec::kSinkLogits:
-      case spec::kTotalLength:
-        return OrtMemTypeCPUInput;
-      default:
-        return OrtMemTypeDefault;
-    }
+    return IsNumbers(input) || IsRead(input) ? OrtMemTypeCPUInput : OrtMemTypeDefault;
   }
 
   explicit CudaEngine(const OrtApi& api) : api_(api) {}
@@ -37,6 +30,39 @@ class CudaEngine {
   template <typename T, typename C>
   std::string Run(OrtKernelContext* context, const AttentionParams& params,
                   const AttentionArgs<T, C>& args) const {
+    return RunAttention(context, params, args, nullptr, kBaked);
+  }
+
+  template <typename T>
+  std::string Run(OrtKernelContext* context, const RotaryParams& params,
+                  const RotaryArgs<T>& args) const {
+    return OnStream(context, kBaked, [&](cudaStream_t stream) {
+      cuda::CudaRotaryDevice<cuda::Element<T>> device(stream);
+      return cuda::RunRotaryOnDevice(params, args, device);
+    });
+  }
+
+ protected:
+  static constexpr const char* kBaked =
+      "a CUDA graph would repeat the positions and lengths of the run that it was made of; turn "
+      "off "
+      "enable_cuda_graph, or register the library with the session's entry rope.device_inputs";
+
+  // Inputs that say which keys are seen.
+  static bool IsNumbers(size_t input) {
+    return input == spec::kPositionIds || input == spec::kAttentionMask ||
+           input == spec::kCacheLength || input == spec::kDocumentIds;
+  }
+  // Inputs that the host reads in any case.
+  static bool IsRead(size_t input) {
+    return input == spec::kSinkLogits || input == spec::kTotalLength;
+  }
+
+  // Where `captured` is not null, it says why the run must not go into a CUDA graph.
+  template <typename T, typename C>
+  std::string RunAttention(OrtKernelContext* context, const AttentionParams& params,
+                           const AttentionArgs<T, C>& args, const cuda::DeviceNumbers* numbers,
+                           const char* captured) const {
     const int64_t channels = std::max(args.head_size, args.v_head_size);
     if (channels > cuda::kMostChannels) {
       return "heads have " + std::to_string(channels) +
@@ -49,35 +75,22 @@ class CudaEngine {
              std::to_string(cuda::kMostRows / params.group()) +
              " in one call; give them in several";
     }
-    return OnStream(context, [&](cudaStream_t stream) {
+    return OnStream(context, captured, [&](cudaStream_t stream) {
       cuda::CudaDevice<cuda::Element<T>> device(stream);
-      return cuda::RunOnDevice(params, args, device);
-    });
-  }
-
-  template <typename T>
-  std::string Run(OrtKernelContext* context, const RotaryParams& params,
-                  const RotaryArgs<T>& args) const {
-    return OnStream(context, [&](cudaStream_t stream) {
-      cuda::CudaRotaryDevice<cuda::Element<T>> device(stream);
-      return cuda::RunRotaryOnDevice(params, args, device);
+      return cuda::RunOnDevice(params, args, device, numbers);
     });
   }
 
  private:
   // Runs body(stream), which is false where the device gave no memory.
   template <typename Body>
-  std::string OnStream(OrtKernelContext* context, const Body& body) const {
+  std::string OnStream(OrtKernelContext* context, const char* captured, const Body& body) const {
     void* stream = nullptr;
     Check(api_, api_.KernelContext_GetGPUComputeStream(context, &stream),
           "KernelContext_GetGPUComputeStream");
     const auto cuda_stream = static_cast<cudaStream_t>(stream);
     try {
-      if (cuda::IsCaptured(cuda_stream)) {
-        return "a CUDA graph would repeat the positions and lengths of the run that it was made "
-               "of; "
-               "turn off enable_cuda_graph";
-      }
+      if (captured != nullptr && cuda::IsCaptured(cuda_stream)) return captured;
       const cuda::OnDevice current(cuda::DeviceOf(cuda_stream));
       return body(cuda_stream) ? "" : "the GPU is out of memory";
     } catch (const cuda::CudaError& error) {
@@ -86,6 +99,33 @@ class CudaEngine {
   }
 
   const OrtApi& api_;
+};
+
+// The same with lengths, masks, positions and document ids on the device: no launch follows from
+// them, so that a step can be captured into a CUDA graph.
+class CudaDeviceEngine : public CudaEngine {
+ public:
+  static constexpr Numbers kNumbers = Numbers::kOnDevice;
+  static OrtMemType MemoryOf(size_t input) {
+    return IsRead(input) ? OrtMemTypeCPUInput : OrtMemTypeDefault;
+  }
+
+  using CudaEngine::CudaEngine;
+  using CudaEngine::Run;
+
+  template <typename T, typename C>
+  std::string Run(OrtKernelContext* context, const AttentionParams& params,
+                  const FrequencyRule& rule, bool chosen, const AttentionArgs<T, C>& args) const {
+    if (const std::string fault = faults_.Take(); !fault.empty()) return fault;
+    const cuda::DeviceNumbers numbers{rule, faults_.device()};
+    return RunAttention(context, params, args, &numbers,
+                        chosen ? "a CUDA graph would repeat the frequencies that total_length asks "
+                                 "for; leave total_length out, or turn off enable_cuda_graph"
+                               : nullptr);
+  }
+
+ private:
+  cuda::Faults faults_;
 };
 
 }  // namespace rope

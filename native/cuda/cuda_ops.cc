@@ -22,8 +22,10 @@ constexpr DeviceMemory kCudaMemory = {"Cuda",
 
 }  // namespace
 
-std::vector<OrtCustomOp> LibraryOps(bool infer_shapes) {
-  return Joined({CpuOps(infer_shapes), MakeAllOps<CudaEngine>(infer_shapes)});
+std::vector<OrtCustomOp> LibraryOps(bool infer_shapes, Numbers numbers) {
+  return Joined({CpuOps(infer_shapes), numbers == Numbers::kOnDevice
+                                           ? MakeAllOps<CudaDeviceEngine>(infer_shapes)
+                                           : MakeAllOps<CudaEngine>(infer_shapes)});
 }
 
 const DeviceMemory* FindDeviceMemory(const std::string& name) {

@@ -24,7 +24,7 @@ class DevicePlan : Plan<T> {
   const AttentionCall<T>& args() const { return args_; }
 
   void TakeRows() {
-    plan_.columns = std::min(numbers_.columns, args_.max_total());
+    plan_.columns = std::min(args_.columns, args_.max_total());
     plan_.cache_lengths = args_.row_past;
     plan_.positions = args_.positions;
     plan_.positions_batch_stride = args_.positions_batch_stride;

@@ -6,15 +6,11 @@
 #include <cstdint>
 
 #include "call.h"
+#include "faults.h"
 #include "frequency_rule.h"
-#include "max_position.h"
 #include "temperature.h"
 
 namespace rope::cuda {
-
-// What can be wrong with numbers that the host does not read.
-enum class Fault { kCacheLength, kColumns, kDocumentIds, kPositions, kConsecutive };
-inline constexpr int kFaults = 5;
 
 // Where a run's positions, lengths and masks lie, all on the device. Of the call the kernel reads
 // what is uploaded or follows from shapes; what it points to below is written.

@@ -7,6 +7,7 @@
 
 #include "block_keys.h"
 #include "device.h"
+#include "max_position.h"
 #include "plan_call.h"
 #include "schedule.h"
 

@@ -79,9 +79,8 @@ Caches CachesOf(const AttentionArgs<T, C>& args) {
 // then the room for cached tokens, if it has row_past, and nothing else of it follows from them.
 // Not for rings, and not for positions that start anew in documents.
 struct DeviceNumbers {
-  int64_t columns = INT64_MAX;  // of the narrowest mask, bias or row of document ids
-  FrequencyRule rule;           // on the host; unless the call's length is given there
-  uint8_t* faults = nullptr;    // [kFaults] on the device; null: nobody asks
+  FrequencyRule rule;         // on the host
+  uint8_t* faults = nullptr;  // [kFaults] on the device; null: nobody asks
 };
 
 template <typename T>

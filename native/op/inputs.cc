@@ -17,8 +17,9 @@ using spec::RotaryAttentionInput;
 template <typename T, typename C>
 class Checker {
  public:
-  Checker(const AttentionParams& params, const Inputs& inputs, const std::string& node)
-      : params_(params), inputs_(inputs), node_(node) {}
+  Checker(const AttentionParams& params, const Inputs& inputs, const std::string& node,
+          Numbers numbers)
+      : params_(params), inputs_(inputs), node_(node), reads_(numbers == Numbers::kOnHost) {}
 
   AttentionArgs<T, C> Run() {
     CheckSizes();
@@ -171,6 +172,7 @@ class Checker {
     args_.total_length = TotalLength();
     args_.present_rows = std::max(capacity_, args_.total_length);
     if (params_.ring) CheckRing();
+    if (!reads_) return TakeRoom(lengths.As<int32_t>());
     args_.max_past = 0;
     const int32_t* row_past = lengths.As<int32_t>();
     bool uniform = true;
@@ -180,6 +182,15 @@ class Checker {
       uniform = uniform && row_past[b] == row_past[0];
     }
     if (!uniform) args_.row_past = row_past;
+  }
+
+  // Lengths that cannot be read are at most what there is room for.
+  void TakeRoom(const int32_t* lengths) {
+    args_.row_past = lengths;
+    args_.max_past = std::min(capacity_, args_.present_rows - args_.length);
+    if (args_.max_past >= 0) return;
+    Refuse(WithShape(spec::kPastKey), " has room for ", capacity_, " tokens, but ",
+           WithShape(spec::kQuery), " has ", args_.length, " new ones");
   }
 
   // The rows behind the first keys hold a window.
@@ -254,12 +265,13 @@ class Checker {
 
   // The same for one column per key: exactly so many, or with cache_length any
   // number that serves the longest row.
-  int64_t KeyStride(RotaryAttentionInput i) const {
+  int64_t KeyStride(RotaryAttentionInput i) {
     if (!inputs_[spec::kCacheLength].present) {
       return RowStride(i, args_.max_total(), KeysText());
     }
     const auto& shape = inputs_[i].shape;
-    const bool any_width = params_.ring && i == spec::kAttentionMask;
+    const bool any_width = !reads_ || (params_.ring && i == spec::kAttentionMask);
+    if (!reads_ && shape.size() == 2) args_.columns = std::min(args_.columns, shape[1]);
     if (shape.size() == 2 && (any_width || shape[1] >= args_.max_total())) {
       return RowStride(i, shape[1], "any");
     }
@@ -295,6 +307,7 @@ class Checker {
     if (!tensor.present) return;
     args_.documents_batch_stride = KeyStride(spec::kDocumentIds);
     args_.documents = tensor.As<int64_t>();
+    if (!reads_) return;
     for (int64_t b = 0; b < args_.batch; ++b) {
       const int64_t* ids = args_.documents + b * args_.documents_batch_stride;
       for (int64_t j = 0; j < args_.total(b); ++j) {
@@ -306,7 +319,7 @@ class Checker {
   }
 
   // Dimensions from the last one on are 1 or what the scores have.
-  Bias<T> CheckBias(RotaryAttentionInput i) const {
+  Bias<T> CheckBias(RotaryAttentionInput i) {
     const Tensor& tensor = inputs_[i];
     if (!tensor.present) return {};
     const std::vector<int64_t> wanted = {args_.batch, params_.num_heads, args_.length,
@@ -319,7 +332,9 @@ class Checker {
     for (size_t d = 0; d < rank && fits; ++d) {
       const size_t at = wanted.size() - 1 - d;
       const int64_t size = tensor.shape[rank - 1 - d];
-      fits = size == 1 || size == wanted[at] || (d == 0 && any_width && size > wanted[at]);
+      fits = size == 1 || size == wanted[at] ||
+             (d == 0 && any_width && (size > wanted[at] || !reads_));
+      if (d == 0 && size != 1 && !reads_) args_.columns = std::min(args_.columns, size);
       strides[at] = size == 1 ? 0 : stride;
       stride *= size;
     }
@@ -359,6 +374,7 @@ class Checker {
       TakeAxes();
     }
     args_.positions = positions.As<int64_t>();
+    if (!reads_) return;
     for (int64_t axis = 0; axis < args_.position_axes; ++axis) {
       for (int64_t b = 0; b < args_.batch; ++b) CheckPositionsOfRow(axis, b);
     }
@@ -419,6 +435,7 @@ class Checker {
   const AttentionParams& params_;
   const Inputs& inputs_;
   const std::string& node_;
+  const bool reads_;  // the host can read numbers
   AttentionArgs<T, C> args_;
   int64_t capacity_ = 0;  // rows of past_key and past_value
 };
@@ -427,13 +444,13 @@ class Checker {
 
 template <typename T, typename C>
 AttentionArgs<T, C> CheckInputs(const AttentionParams& params, const Inputs& inputs,
-                                const std::string& node) {
-  return Checker<T, C>(params, inputs, node).Run();
+                                const std::string& node, Numbers numbers) {
+  return Checker<T, C>(params, inputs, node, numbers).Run();
 }
 
 #define ROPE_CHECK_INPUTS(T, C)                                                         \
   template AttentionArgs<T, C> CheckInputs<T, C>(const AttentionParams&, const Inputs&, \
-                                                 const std::string&)
+                                                 const std::string&, Numbers)
 ROPE_CHECK_INPUTS(float, float);
 ROPE_CHECK_INPUTS(float, Float16);
 ROPE_CHECK_INPUTS(float, BFloat16);

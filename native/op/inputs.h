@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attention.h"
+#include "numbers.h"
 #include "ort_api.h"
 #include "spec.gen.h"
 
@@ -20,10 +21,11 @@ struct Inputs {
 Inputs ReadInputs(const OrtApi& api, OrtKernelContext* context);
 
 // Fills everything but the outputs. Throws Failure naming the node, the input
-// and the shapes that do not fit.
+// and the shapes that do not fit. With numbers on the device it reads none of them: max_past is
+// then the room for cached tokens where they have lengths.
 template <typename T, typename C>
 AttentionArgs<T, C> CheckInputs(const AttentionParams& params, const Inputs& inputs,
-                                const std::string& node);
+                                const std::string& node, Numbers numbers);
 
 }  // namespace rope
 

@@ -4,7 +4,7 @@
 
 namespace rope {
 
-std::vector<OrtCustomOp> LibraryOps(bool infer_shapes) { return CpuOps(infer_shapes); }
+std::vector<OrtCustomOp> LibraryOps(bool infer_shapes, Numbers) { return CpuOps(infer_shapes); }
 
 const DeviceMemory* FindDeviceMemory(const std::string& name) {
   return name == kCpuMemory.name ? &kCpuMemory : nullptr;

@@ -6,6 +6,7 @@
 
 #include "cpu_target.h"
 #include "export.h"
+#include "numbers.h"
 #include "ort_api.h"
 #include "rotary_attention.h"
 #include "spec.gen.h"
@@ -23,15 +24,33 @@ bool CanInferShapes(const char* version) {
 
 // The ops, one for each name, element type and device, and their domain live as long as the
 // process: sessions share them.
-OrtCustomOpDomain* MakeDomain(const OrtApi& api, const char* version) {
-  SetApi(&api);
-  static const std::vector<OrtCustomOp> ops = LibraryOps(CanInferShapes(version));
-  OrtCustomOpDomain* domain = nullptr;
-  Check(api, api.CreateCustomOpDomain(spec::kDomain, &domain), "CreateCustomOpDomain");
-  for (const OrtCustomOp& op : ops) {
-    Check(api, api.CustomOpDomain_Add(domain, &op), "CustomOpDomain_Add");
-  }
+template <Numbers kNumbers>
+OrtCustomOpDomain* Domain(const OrtApi& api, const char* version) {
+  static const std::vector<OrtCustomOp> ops = LibraryOps(CanInferShapes(version), kNumbers);
+  static OrtCustomOpDomain* const domain = [&] {
+    OrtCustomOpDomain* made = nullptr;
+    Check(api, api.CreateCustomOpDomain(spec::kDomain, &made), "CreateCustomOpDomain");
+    for (const OrtCustomOp& op : ops) {
+      Check(api, api.CustomOpDomain_Add(made, &op), "CustomOpDomain_Add");
+    }
+    return made;
+  }();
   return domain;
+}
+
+// Where a session has asked for numbers to lie.
+Numbers NumbersOf(const OrtApi& api, const OrtSessionOptions* options) {
+  int has = 0;
+  Check(api, api.HasSessionConfigEntry(options, kDeviceInputs, &has), "HasSessionConfigEntry");
+  if (has == 0) return Numbers::kOnHost;
+  char value[8] = {};
+  size_t size = sizeof(value);
+  const std::string error =
+      TextOf(api, api.GetSessionConfigEntry(options, kDeviceInputs, value, &size));
+  if (error.empty() && std::string(value) == "0") return Numbers::kOnHost;
+  if (error.empty() && std::string(value) == "1") return Numbers::kOnDevice;
+  throw Failure(std::string("the session's entry ") + kDeviceInputs +
+                " must be 1 (lengths, masks, positions and ids lie on the device) or 0");
 }
 
 OrtStatusPtr TooOld(const OrtApiBase* base) {
@@ -52,8 +71,12 @@ ROPE_EXPORT OrtStatusPtr ORT_API_CALL RegisterCustomOps(OrtSessionOptions* optio
   if (api == nullptr) return rope::TooOld(base);
   return rope::Guarded(*api, [&] {
     static std::once_flag once;
-    static OrtCustomOpDomain* domain = nullptr;
-    std::call_once(once, [&] { domain = rope::MakeDomain(*api, base->GetVersionString()); });
+    std::call_once(once, [&] { rope::SetApi(api); });
+    const bool on_device = rope::NumbersOf(*api, options) == rope::Numbers::kOnDevice;
+    const char* version = base->GetVersionString();
+    OrtCustomOpDomain* const domain = on_device
+                                          ? rope::Domain<rope::Numbers::kOnDevice>(*api, version)
+                                          : rope::Domain<rope::Numbers::kOnHost>(*api, version);
     rope::Check(*api, api->AddCustomOpDomain(options, domain), "AddCustomOpDomain");
   });
 }

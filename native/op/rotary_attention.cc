@@ -12,6 +12,7 @@ const OrtApi* g_api = nullptr;
 class CpuEngine {
  public:
   static constexpr const char* kProvider = nullptr;
+  static constexpr Numbers kNumbers = Numbers::kOnHost;
   static OrtMemType MemoryOf(size_t /*input*/) { return OrtMemTypeDefault; }
 
   explicit CpuEngine(const OrtApi& api) : api_(api) {

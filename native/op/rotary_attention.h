@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "numbers.h"
 #include "ort_api.h"
 
 namespace rope {
@@ -13,8 +14,9 @@ namespace rope {
 // `infer_shapes` the runtime gets no shape functions.
 std::vector<OrtCustomOp> CpuOps(bool infer_shapes);
 
-// All ops of the library that this is linked into.
-std::vector<OrtCustomOp> LibraryOps(bool infer_shapes);
+// All ops of the library that this is linked into. Where numbers are matters to those of a device
+// alone.
+std::vector<OrtCustomOp> LibraryOps(bool infer_shapes, Numbers numbers);
 
 // One list of several.
 inline std::vector<OrtCustomOp> Joined(std::initializer_list<std::vector<OrtCustomOp>> lists) {

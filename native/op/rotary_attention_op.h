@@ -11,6 +11,7 @@
 #include "inputs.h"
 #include "make_op.h"
 #include "node_info.h"
+#include "numbers.h"
 #include "refuse.h"
 #include "rotary_attention.h"
 #include "run_frequencies.h"
@@ -23,12 +24,18 @@ namespace rope {
 //   class Engine {
 //    public:
 //     static constexpr const char* kProvider;     // execution provider; null is the CPU's
+//     static constexpr Numbers kNumbers;          // where it finds them
 //     static OrtMemType MemoryOf(size_t input);   // where an input has to lie
 //     explicit Engine(const OrtApi& api);
 //     // Computes one run; the text says what went wrong, if anything did.
 //     template <typename T, typename C>
 //     std::string Run(OrtKernelContext*, const AttentionParams&,
 //                     const AttentionArgs<T, C>&) const;
+//     // The same with numbers on the device. The rule gives the frequencies of a call; where the
+//     // host has chosen them by total_length, `chosen` says so.
+//     template <typename T, typename C>
+//     std::string Run(OrtKernelContext*, const AttentionParams&, const FrequencyRule&,
+//                     bool chosen, const AttentionArgs<T, C>&) const;
 //   };
 
 // One node of a session. Runs may come at the same time, so nothing here changes.
@@ -48,16 +55,16 @@ class RotaryAttention {
         run_frequencies_(ReadRunFrequencies(NodeInfo(api, info, node_), params_.frequencies)),
         engine_(api) {
     CheckCacheType(NodeInfo(api, info, node_), CacheTypeName());
+    if (Engine::kNumbers == Numbers::kOnDevice) CheckDeviceNumbers();
   }
   RotaryAttention(const RotaryAttention&) = delete;
   RotaryAttention& operator=(const RotaryAttention&) = delete;
 
   void Compute(OrtKernelContext* context) const {
     const Inputs inputs = ReadInputs(api_, context);
-    AttentionArgs<T, C> args = CheckInputs<T, C>(params_, inputs, node_);
+    AttentionArgs<T, C> args = CheckInputs<T, C>(params_, inputs, node_, Engine::kNumbers);
     CreateOutputs(context, inputs[spec::kQuery].shape.size(), args);
-    const std::string error = run_frequencies_.any() ? engine_.Run(context, ParamsOf(args), args)
-                                                     : engine_.Run(context, params_, args);
+    const std::string error = Run(context, args);
     if (!error.empty()) throw Failure(NodeText(node_, error), ORT_FAIL);
   }
 
@@ -66,6 +73,29 @@ class RotaryAttention {
     if (std::is_same_v<T, C>) return "same";
     if (std::is_same_v<C, int8_t>) return "int8";
     return std::is_same_v<C, Float16> ? "float16" : "bfloat16";
+  }
+
+  std::string Run(OrtKernelContext* context, const AttentionArgs<T, C>& args) const {
+    if constexpr (Engine::kNumbers == Numbers::kOnDevice) {
+      if (!run_frequencies_.any()) return engine_.Run(context, params_, {}, false, args);
+      if (args.total_length > 0) return engine_.Run(context, ParamsOf(args), {}, true, args);
+      return engine_.Run(context, params_, run_frequencies_.Rule(params_.frequencies.size()), false,
+                         args);
+    } else {
+      return run_frequencies_.any() ? engine_.Run(context, ParamsOf(args), args)
+                                    : engine_.Run(context, params_, args);
+    }
+  }
+
+  // What the host has to work out from numbers.
+  void CheckDeviceNumbers() const {
+    const auto refuse = [&](const char* what) {
+      RefuseNode(node_, what,
+                 " only where the host reads lengths and ids; register the library without ",
+                 kDeviceInputs, ", and without enable_cuda_graph");
+    };
+    if (params_.ring) refuse("a cache is a ring");
+    if (params_.document_restart) refuse("positions start anew in each document");
   }
 
   // The call's parameters, with the frequencies for how far it reaches.

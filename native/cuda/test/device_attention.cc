@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "cuda_device.h"
+#include "device_numbers.h"
 #include "mirror.h"
 
 namespace rope {
@@ -53,9 +54,16 @@ bool RunThere(const AttentionParams& params, AttentionArgs<T, C> args) {
   mirror.Swap(args.present_key_scale.data), mirror.Swap(args.present_value_scale.data);
   mirror.Swap(args.output.data), mirror.Swap(args.log_sum_exp);
   mirror.Swap(args.bias.data), mirror.Swap(args.bias_before_softcap.data);
+  cuda::test::DeviceCopies copies;
+  const cuda::DeviceNumbers numbers;
+  const bool there = cuda::test::g_device_numbers && cuda::test::TakesDeviceNumbers(params, args);
+  if (there) {
+    args = cuda::test::WithDeviceNumbers(
+        params, args, [&](const auto* from, size_t count) { return copies.Take(from, count); });
+  }
   {
     TestDevice<cuda::Element<T>> device(cuda::test::Stream());
-    if (!cuda::RunOnDevice(params, args, device)) return false;
+    if (!cuda::RunOnDevice(params, args, device, there ? &numbers : nullptr)) return false;
     CheckCuda("cudaDeviceSynchronize", cudaDeviceSynchronize());
   }
   mirror.CopyBack(here.output.data);

@@ -17,6 +17,7 @@
 #include "cache_test.h"
 #include "check.h"
 #include "cuda_device.h"
+#include "device_numbers.h"
 #include "mirror.h"
 #include "non_finite_test.h"
 #include "rotary_test.h"
@@ -51,14 +52,18 @@ int main(int argc, char** argv) {
     std::printf("skipped: no GPU (%s); the kernels were not run\n", cudaGetErrorString(missing));
     return rope::test::g_failures == 0 ? kSkipped : 1;
   }
-  if (argc <= 4) {
-    rope::test::TestBehaviour("CUDA");
-    rope::test::TestNonFiniteNumbers("CUDA");
-    rope::test::TestCaches("CUDA");
-    rope::test::TestRotary("CUDA", cases);
+  if (argc <= 4) rope::test::TestRotary("CUDA", cases);
+  for (const bool on_device : {false, true}) {
+    rope::cuda::test::g_device_numbers = on_device;
+    const char* name = on_device ? "CUDA, numbers on the device" : "CUDA";
+    if (argc <= 4) {
+      rope::test::TestBehaviour(name);
+      rope::test::TestNonFiniteNumbers(name);
+      rope::test::TestCaches(name);
+    }
+    rope::test::TestAccuracy(
+        {name}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs, first);
   }
-  rope::test::TestAccuracy(
-      {"CUDA"}, [](size_t) {}, cases, budget, rope::test::Operands::kPairs, first);
   std::printf("%d cases on CUDA: %d failures\n", cases, rope::test::g_failures);
   return rope::test::g_failures == 0 ? 0 : 1;
 }

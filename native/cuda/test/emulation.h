@@ -241,10 +241,6 @@ class EmulatedBlock {
 // Whether the emulated device multiplies by warpgroups where it can, as an sm_90a does.
 inline bool g_warpgroups = true;
 
-// Whether positions, lengths, masks and document ids lie on the emulated device, where it takes
-// them so.
-inline bool g_device_numbers = false;
-
 // A device whose memory is the kernel test's host's.
 template <typename T>
 class EmulatedDevice : public Device<T> {

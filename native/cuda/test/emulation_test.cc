@@ -17,6 +17,8 @@
 #include "behaviour_test.h"
 #include "cache_test.h"
 #include "check.h"
+#include "device_numbers.h"
+#include "device_numbers_test.h"
 #include "fixture.h"
 #include "non_finite_test.h"
 #include "products_test.h"
@@ -204,6 +206,7 @@ int main(int argc, char** argv) {
   for (const bool warpgroups : {true, false}) {
     if (!warpgroups || !mma) rope::test::TestEverything(warpgroups, cases, budget);
   }
+  rope::test::TestDeviceNumbers();
   rope::cuda::test::g_device_numbers = true;
   rope::test::TestEverything(false, cases, budget);
   rope::cuda::test::g_device_numbers = false;

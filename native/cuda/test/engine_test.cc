@@ -15,7 +15,8 @@ struct Runtime {
   bool captured = false;  // every stream's launches go into a graph
   uint64_t kept = 0;      // bytes that a pool keeps
   int launches = 0, waits = 0, pools = 0, device_changes = 0;
-  std::vector<int> devices;  // that were current at launches
+  std::vector<int> devices;   // that were current at launches
+  uint8_t* pinned = nullptr;  // what the device can write
 } g_runtime;
 
 }  // namespace
@@ -48,6 +49,15 @@ cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStre
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return ++g_runtime.waits, cudaSuccess; }
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  *memory = std::malloc(bytes);
+  g_runtime.pinned = static_cast<uint8_t*>(*memory);
+  return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* memory) { return std::free(memory), cudaSuccess; }
+cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
+  return *device = host, cudaSuccess;
+}
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 const char* cudaGetErrorString(cudaError_t) { return "an error"; }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
@@ -100,23 +110,40 @@ namespace {
 using rope::test::Expect;
 
 // One token of one head.
-std::string RunOne() {
+struct Token {
+  Token() {
+    api.KernelContext_GetGPUComputeStream = [](const OrtKernelContext*,
+                                               void** stream) noexcept -> OrtStatusPtr {
+      *stream = nullptr;
+      return nullptr;
+    };
+    params.num_heads = params.kv_num_heads = 1;
+    params.frequencies = {1.0f, 0.5f};
+    args.batch = args.length = args.new_keys = 1;
+    args.head_size = args.v_head_size = 64;
+    args.query = args.key = args.value = {memory, 64, 64, 64};
+    args.output = {memory, 64, 64, 64};
+  }
+
   OrtApi api{};
-  api.KernelContext_GetGPUComputeStream = [](const OrtKernelContext*,
-                                             void** stream) noexcept -> OrtStatusPtr {
-    *stream = nullptr;
-    return nullptr;
-  };
   AttentionParams params;
-  params.num_heads = params.kv_num_heads = 1;
-  params.frequencies = {1.0f, 0.5f};
   AttentionArgs<float> args;
-  args.batch = args.length = args.new_keys = 1;
-  args.head_size = args.v_head_size = 64;
-  static float memory[64];
-  args.query = args.key = args.value = {memory, 64, 64, 64};
-  args.output = {memory, 64, 64, 64};
-  return CudaEngine(api).Run(nullptr, params, args);
+  float memory[64] = {};
+};
+
+std::string RunOne() {
+  Token token;
+  return CudaEngine(token.api).Run(nullptr, token.params, token.args);
+}
+
+// The same where the host can read no number: lengths and a mask point nowhere.
+std::string RunOnDevice(const CudaDeviceEngine& engine, Token& token, bool chosen = false) {
+  const auto nowhere = uintptr_t{4096};
+  token.args.row_past = reinterpret_cast<const int32_t*>(nowhere);
+  token.args.mask = token.args.positions = reinterpret_cast<const int64_t*>(nowhere);
+  token.args.max_past = 100;
+  token.args.present_rows = 101;
+  return engine.Run(nullptr, token.params, FrequencyRule{}, chosen, token.args);
 }
 
 void TestRun() {
@@ -135,6 +162,53 @@ void TestCapture() {
   Expect(error.find("enable_cuda_graph") != std::string::npos,
          "a captured run says '" + error + "'");
   Expect(g_runtime.launches == 0, "a captured run launches kernels");
+}
+
+// With numbers on the device a run can be captured, but for frequencies that the host has chosen.
+void TestCaptureOfDeviceNumbers() {
+  for (const bool captured : {false, true}) {
+    g_runtime = {};
+    g_runtime.captured = captured;
+    Token token;
+    const CudaDeviceEngine engine(token.api);
+    const std::string error = RunOnDevice(engine, token);
+    Expect(error.empty() && g_runtime.launches >= 3, "a run with numbers on the device says '" +
+                                                         error + "' and launches " +
+                                                         std::to_string(g_runtime.launches));
+    Expect(g_runtime.waits == 0, "a run with numbers on the device waits");
+    const std::string chosen = RunOnDevice(engine, token, true);
+    Expect(captured == (chosen.find("total_length") != std::string::npos),
+           "with chosen frequencies a run says '" + chosen + "'");
+  }
+}
+
+// What the device has found wrong is told once, by the next run.
+void TestFaults() {
+  for (int i = 0; i < kFaults; ++i) {
+    g_runtime = {};
+    Token token;
+    const CudaDeviceEngine engine(token.api);
+    g_runtime.pinned[i] = 1;
+    const std::string error = RunOnDevice(engine, token);
+    Expect(error == TextOf(static_cast<Fault>(i)),
+           "fault " + std::to_string(i) + ": '" + error + "'");
+    Expect(g_runtime.launches == 0 && RunOnDevice(engine, token).empty(),
+           "fault " + std::to_string(i) + " is told twice");
+  }
+}
+
+// Where inputs have to lie.
+void TestMemory() {
+  for (size_t input = 0; input < spec::kInputCount; ++input) {
+    const bool read = input == spec::kSinkLogits || input == spec::kTotalLength;
+    const bool numbers = input == spec::kPositionIds || input == spec::kAttentionMask ||
+                         input == spec::kCacheLength || input == spec::kDocumentIds;
+    const std::string name = spec::kInputNames[input];
+    Expect((CudaEngine::MemoryOf(input) == OrtMemTypeCPUInput) == (read || numbers),
+           name + " lies elsewhere");
+    Expect((CudaDeviceEngine::MemoryOf(input) == OrtMemTypeCPUInput) == read,
+           name + " lies elsewhere with numbers on the device");
+  }
 }
 
 // Kernels run on the stream's device, whatever the thread's is, and the thread keeps its own.
@@ -165,6 +239,9 @@ void TestPool() {
 int main() {
   rope::cuda::TestRun();
   rope::cuda::TestCapture();
+  rope::cuda::TestCaptureOfDeviceNumbers();
+  rope::cuda::TestFaults();
+  rope::cuda::TestMemory();
   rope::cuda::TestDevice();
   rope::cuda::TestPool();
   std::printf("%d failures\n", rope::test::g_failures);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "cuda_device.h"
 
@@ -59,6 +60,31 @@ class Mirror {
     size_t bytes = 0;
   };
   std::map<const void*, Piece> pieces_;
+};
+
+// Copies on the device of numbers that nobody writes.
+class DeviceCopies {
+ public:
+  DeviceCopies() = default;
+  ~DeviceCopies() {
+    for (void* memory : copies_) cudaFree(memory);
+  }
+  DeviceCopies(const DeviceCopies&) = delete;
+  DeviceCopies& operator=(const DeviceCopies&) = delete;
+
+  // Null stays null.
+  template <typename V>
+  const V* Take(const V* numbers, size_t count) {
+    if (numbers == nullptr) return nullptr;
+    void* copy = nullptr;
+    CheckCuda("cudaMalloc", cudaMalloc(&copy, std::max<size_t>(1, count * sizeof(V))));
+    copies_.push_back(copy);
+    CheckCuda("cudaMemcpy", cudaMemcpy(copy, numbers, count * sizeof(V), cudaMemcpyHostToDevice));
+    return static_cast<const V*>(copy);
+  }
+
+ private:
+  std::vector<void*> copies_;
 };
 
 }  // namespace rope::cuda::test

@@ -15,7 +15,7 @@ class MisplacedEngine : public CudaEngine {
 
 }  // namespace
 
-std::vector<OrtCustomOp> LibraryOps(bool infer_shapes) {
+std::vector<OrtCustomOp> LibraryOps(bool infer_shapes, Numbers) {
   return MakeAttentionOps<float, float, MisplacedEngine>(infer_shapes);
 }
 
