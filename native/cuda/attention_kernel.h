@@ -101,7 +101,7 @@ struct AttentionKernel {
           const int c = i % chunks * kChunk;
           alignas(16) float numbers[kChunk] = {};
           if (tile.begin + column < tile.end) {
-            KeyChunk(call_, task_, tile.begin + column, map, c, numbers);
+            KeyChunk<true>(call_, task_, tile.begin + column, map, c, numbers);
           }
           products_.StoreKeys(column, c, numbers);
         }

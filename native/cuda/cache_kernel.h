@@ -174,8 +174,7 @@ struct CacheKernel {
     if (call.raw_cache) {
       key.Load(chunk.c, made);
     } else {
-      RotatedChunk(call, AngleRow(call, call.query_angles, 0, chunk.batch, chunk.place), chunk.c,
-                   key, made);
+      RotatedChunk(call, QueryAngles(call, 0, chunk.batch, chunk.place), chunk.c, key, made);
       MultiplyChunk(call.rotation.key_factors, chunk.c, made);
       if (call.fast) {
         ROPE_UNROLL

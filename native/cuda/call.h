@@ -101,6 +101,22 @@ struct AngleTables {
   constexpr int64_t all_rows() const { return count * rows; }
 };
 
+// Two tables of angles of keys that add up (key_angles.h): of positions that are kKeyStep apart,
+// and of those between them. A row is `pairs` cosines, then as many sines.
+inline constexpr int64_t kKeyStep = 64;
+struct KeyTables {
+  const Band* bands = nullptr;       // [count]: where each map has a token
+  const int32_t* of_band = nullptr;  // [band_count]: which map a band uses
+  int64_t count = 1;
+  int64_t rows = 0;        // of the first table, for each map and row of the batch
+  int64_t batch_rows = 1;  // rows of the batch that have their own; 1: all share
+  float* values =
+      nullptr;  // [count, batch_rows, rows, 2 * pairs], then [count, kKeyStep, 2 * pairs]
+
+  constexpr int64_t first_rows() const { return count * batch_rows * rows; }
+  constexpr int64_t all_rows() const { return rows == 0 ? 0 : first_rows() + count * kKeyStep; }
+};
+
 // Which keys a query sees.
 struct Mask {
   bool causal = true;
@@ -183,8 +199,10 @@ struct Call {
   CachedTensor cached_key, cached_value;
   Rows<T> new_key;
   Rows<T> new_key_residual;  // what rounding took from the keys of this call; absent: nothing
+  Rows<T> rotated_key, rotated_key_residual;  // of a raw cache, for raw_keys_kernel.h; or absent
   Rows<const T> new_value;
   bool raw_cache = false;  // keys are stored as they come
+  bool all_new = false;    // new_key and new_key_residual have every key of a row, by index
   // Whether rows that have the tensors' type are copied to shared memory as they stand.
   bool copies_keys = false, copies_values = false;
   bool fast = false;      // products read rotated numbers rounded to T
@@ -192,7 +210,7 @@ struct Call {
 
   Rotation rotation;
   AngleTables query_angles;  // table 0 also rotates the keys of this call
-  AngleTables key_angles;    // filled for raw caches only
+  KeyTables key_angles;      // with rows for raw caches only
   Mask mask;
   ScoreModifiers<T> score;
   Schedule schedule;
@@ -200,6 +218,8 @@ struct Call {
   constexpr int64_t group() const { return num_heads / kv_num_heads; }
   constexpr int64_t past(int64_t b) const { return row_past == nullptr ? max_past : row_past[b]; }
   constexpr int64_t total(int64_t b) const { return past(b) + new_keys; }
+  // The index of the first key that stands in new_key.
+  constexpr int64_t first_new_key(int64_t b) const { return all_new ? 0 : past(b); }
   constexpr bool refuses(int64_t b) const { return refused != nullptr && refused[b] != 0; }
   constexpr int64_t units() const { return batch * kv_num_heads * schedule.blocks; }
   // Floats of a row that is computed in splits: its sums, its maximum and its total.

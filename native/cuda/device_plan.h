@@ -61,10 +61,8 @@ class DevicePlan : Plan<T> {
       upload_.Add(longer_, plan_.rule.longer);
     }
     if (!params_.raw_cache) return;
-    const bool one = args_.positions == nullptr || RowsAlike();
-    call_.key_angles.rows = args_.max_total() * (one ? 1 : args_.batch);
-    call_.key_angles.batch_stride = one ? 0 : args_.max_total();
-    this->ReserveAngles(call_.key_angles);
+    this->ReserveKeyAngles(args_.positions == nullptr || RowsAlike() ? 1 : args_.batch);
+    if (plan_.rule.any()) upload_.Reserve(call_.rotation.pairs, plan_.frequencies);
   }
 
   // Makes distances count the keys that a mask shows, if it may hide some.
@@ -91,6 +89,7 @@ class DevicePlan : Plan<T> {
   void Launch() {
     plan_.call = call_;
     this->device_.LaunchPlan(PlanKernel<E>::Blocks(plan_), plan_);
+    if (plan_.frequencies != nullptr) call_.rotation.frequencies = plan_.frequencies;
   }
 
  private:

@@ -71,9 +71,7 @@ class HostPlan : Plan<T> {
     this->ReserveAngles(call_.query_angles);
     if (!params_.raw_cache) return;
     const bool one = std::equal(shifts.begin() + 1, shifts.end(), shifts.begin());
-    call_.key_angles.rows = args_.max_total() * (one ? 1 : args_.batch);
-    call_.key_angles.batch_stride = one ? 0 : args_.max_total();
-    this->ReserveAngles(call_.key_angles);
+    this->ReserveKeyAngles(one ? 1 : args_.batch);
   }
 
   // Makes distances count the keys that a mask shows. False: it shows all of them.

@@ -5,16 +5,17 @@
 #include "attention_kernel.h"
 #include "cache_kernel.h"
 #include "plain_products.h"
+#include "raw_keys_kernel.h"
 #include "tensor_kernel.h"
 #include "tile_shapes.h"
 #include "warpgroup_kernel.h"
 
 namespace rope::cuda {
 
-enum class Kernel { kAngles, kCache, kAttention, kMerge };
+enum class Kernel { kAngles, kCache, kRawKeys, kAttention, kMerge };
 
 constexpr const char* NameOf(Kernel kernel) {
-  constexpr const char* names[] = {"angles", "cache", "attention", "merge"};
+  constexpr const char* names[] = {"angles", "cache", "raw keys", "attention", "merge"};
   return names[static_cast<int>(kernel)];
 }
 
@@ -27,6 +28,7 @@ template <typename T, typename Use>
 void WithKernel(Kernel kernel, const TileShape& shape, const Use& use) {
   if (kernel == Kernel::kAngles) return use(AngleKernel<T>());
   if (kernel == Kernel::kCache) return use(CacheKernel<T>());
+  if (kernel == Kernel::kRawKeys) return use(RawKeysKernel<T>());
   if (kernel == Kernel::kMerge) return use(MergeKernel<T>());
   if (shape == kWidest) return use(Plain<T, kWidest>());
   if constexpr (sizeof(T) == 2) {

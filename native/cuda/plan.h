@@ -59,6 +59,13 @@ class Plan {
     upload_.Reserve(tables.all_rows() * 2 * call_.rotation.pairs, tables.values);
   }
 
+  // Of a raw cache, for each row of the batch or one for all.
+  void ReserveKeyAngles(int64_t rows) {
+    call_.key_angles.batch_rows = rows;
+    upload_.Reserve(call_.key_angles.all_rows() * 2 * call_.rotation.pairs,
+                    call_.key_angles.values);
+  }
+
   const AttentionParams& params_;
   Device<E>& device_;
   Call<E>& call_;
@@ -67,9 +74,11 @@ class Plan {
  private:
   TileShape Shape(int64_t rows, int64_t channels) const {
     if (sizeof(E) != 2) return ShapeFor(rows, channels);
-    // Scores that are made one by one are made in memory: warpgroups have no registers to spare.
-    return call_.score.kind != ScoreKind::kAny && FitWarpgroups(rows, channels) &&
-                   device_.HasWarpgroups()
+    // Scores that are made one by one, and keys that each band rotates otherwise, are made in
+    // memory: warpgroups have no registers to spare.
+    const bool plain =
+        call_.score.kind != ScoreKind::kAny && (!params_.raw_cache || call_.key_angles.count == 1);
+    return plain && FitWarpgroups(rows, channels) && device_.HasWarpgroups()
                ? WarpgroupShapeFor(channels, call_.residuals)
                : TensorShapeFor(rows, channels, call_.residuals);
   }

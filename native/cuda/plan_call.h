@@ -39,6 +39,7 @@ struct PlanCall {
   uint8_t* shown = nullptr;         // [batch or 1, columns]; null: no mask
   int32_t* shown_before = nullptr;  // likewise; null: distances count all keys
   float* temperatures = nullptr;
+  float* frequencies = nullptr;  // [pairs] by the rule; null: no other kernel asks
   uint8_t* refused = nullptr;
   uint8_t* faults = nullptr;  // [kFaults], which the host reads later; null: nobody does
 

@@ -50,11 +50,8 @@ struct PlanKernel {
     return (plan.rows_alike ? 1 : plan.call.batch) * BlocksOfRow(plan);
   }
 
-  ROPE_DEVICE_HOST static int64_t KeyRows(const Call<T>& call) {
-    return call.raw_cache ? call.key_angles.all_rows() : 0;
-  }
   ROPE_DEVICE_HOST static int64_t Angles(const Call<T>& call) {
-    return (call.query_angles.all_rows() + KeyRows(call)) * call.rotation.pairs;
+    return (call.query_angles.all_rows() + call.key_angles.all_rows()) * call.rotation.pairs;
   }
   // Angles, then temperatures.
   ROPE_DEVICE_HOST static int64_t Entries(const PlanCall<T>& plan) {
@@ -66,7 +63,7 @@ struct PlanKernel {
   ROPE_DEVICE static void FillEntries(Block& block, Shared& shared, const PlanCall<T>& plan,
                                       int64_t piece) {
     const Call<T>& call = plan.call;
-    const Rotation rotation = RotationOf(block, shared, plan);
+    const Rotation rotation = RotationOf(block, shared, plan, piece == 0);
     const int64_t pairs = rotation.pairs;
     const int64_t query_rows = call.query_angles.all_rows();
     block.ForThreads([&](int thread) {
@@ -103,7 +100,8 @@ struct PlanKernel {
   // With the frequencies for how far the call reaches: the largest position of a token that is
   // shown, and one more.
   template <typename Block>
-  ROPE_DEVICE static Rotation RotationOf(Block& block, Shared& shared, const PlanCall<T>& plan) {
+  ROPE_DEVICE static Rotation RotationOf(Block& block, Shared& shared, const PlanCall<T>& plan,
+                                         bool writes) {
     Rotation rotation = plan.call.rotation;
     if (!plan.rule.any()) return rotation;
     const Call<T>& call = plan.call;
@@ -124,7 +122,9 @@ struct PlanKernel {
     float* const frequencies = block.shared() + sizeof(Shared) / sizeof(float);
     block.ForThreads([&](int thread) {
       for (int64_t pair = thread; pair < rotation.pairs; pair += kThreads) {
-        frequencies[pair] = plan.rule.At(rotation.frequencies, pair, reach);
+        const float f = plan.rule.At(rotation.frequencies, pair, reach);
+        frequencies[pair] = f;
+        if (writes && plan.frequencies != nullptr) plan.frequencies[pair] = f;
       }
     });
     rotation.frequencies = frequencies;

@@ -7,6 +7,7 @@
 #include "cached.h"
 #include "call.h"
 #include "element.h"
+#include "key_angles.h"
 
 namespace rope::cuda {
 
@@ -33,26 +34,14 @@ ROPE_DEVICE void FillQueryAngle(const Rotation& rotation, const AngleTables& tab
             tables.values + row * 2 * rotation.pairs);
 }
 
-// The same of a row of the tables of keys, whose row b of the batch has index + shift(b).
-template <typename Shift>
-ROPE_DEVICE void FillKeyAngle(const Rotation& rotation, const AngleTables& tables,
-                              const Shift& shift, int64_t row, int64_t pair) {
-  const Band& band = tables.bands[row / tables.rows];
-  // Rows of one batch row stand together; a single one serves all.
-  const int64_t in_map = row % tables.rows;
-  const int64_t stride = tables.batch_stride == 0 ? tables.rows : tables.batch_stride;
-  FillAngle(rotation, band.KeyAt(in_map % stride + shift(in_map / stride)), pair,
-            tables.values + row * 2 * rotation.pairs);
-}
-
 // Fills the angle tables, one thread for each channel pair of each row.
 template <typename T>
 struct AngleKernel {
   static constexpr int kThreads = 128;
 
   static int64_t Blocks(const Call<T>& call) {
-    const int64_t key_rows = call.raw_cache ? call.key_angles.all_rows() : 0;
-    const int64_t entries = (call.query_angles.all_rows() + key_rows) * call.rotation.pairs;
+    const int64_t entries =
+        (call.query_angles.all_rows() + call.key_angles.all_rows()) * call.rotation.pairs;
     return (entries + kThreads - 1) / kThreads;
   }
 
@@ -61,7 +50,7 @@ struct AngleKernel {
   template <typename Block>
   ROPE_DEVICE static void Run(Block& block, const Call<T>& call) {
     const AngleTables& queries = call.query_angles;
-    const AngleTables& keys = call.key_angles;
+    const KeyTables& keys = call.key_angles;
     const int64_t pairs = call.rotation.pairs;
     block.ForThreads([&](int thread) {
       const int64_t entry = block.index() * kThreads + thread;
@@ -73,7 +62,7 @@ struct AngleKernel {
           return call.positions[axis * queries.rows + own];
         };
         FillQueryAngle(call.rotation, queries, position, row, pair);
-      } else if (call.raw_cache && key_row < keys.all_rows()) {
+      } else if (key_row < keys.all_rows()) {
         const auto shift = [&](int64_t b) { return call.shifts[b]; };
         FillKeyAngle(call.rotation, keys, shift, key_row, pair);
       }
@@ -81,25 +70,50 @@ struct AngleKernel {
   }
 };
 
-// Channel c of a head rotated by a row of a table. `channel(c)` gives the head's
-// channels as they are.
-template <typename Channel>
-ROPE_DEVICE float Rotated(const Rotation& rotation, const float* row, int64_t c,
+// The angles of a row of a table.
+struct TableAngles {
+  const float* row = nullptr;
+  int64_t pairs = 0;
+
+  ROPE_DEVICE void At(int64_t pair, float& cosine, float& sine) const {
+    cosine = row[pair];
+    sine = row[pairs + pair];
+  }
+  // Those of kChunk pairs.
+  ROPE_DEVICE void Load(int64_t pair, float* cosine, float* sine) const {
+    CopyChunk<float>(row + pair, cosine);
+    CopyChunk<float>(row + pairs + pair, sine);
+  }
+};
+
+// The same of any angles.
+template <typename Angles>
+ROPE_DEVICE void LoadAngles(const Angles& angles, int64_t pair, float* cosine, float* sine) {
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) angles.At(pair + i, cosine[i], sine[i]);
+}
+ROPE_DEVICE void LoadAngles(const TableAngles& angles, int64_t pair, float* cosine, float* sine) {
+  angles.Load(pair, cosine, sine);
+}
+
+// Channel c of a head, rotated. `channel(c)` gives the head's channels as they are.
+template <typename Angles, typename Channel>
+ROPE_DEVICE float Rotated(const Rotation& rotation, const Angles& angles, int64_t c,
                           const Channel& channel) {
   const int64_t x = c - rotation.offset;
   if (x < 0 || x >= 2 * rotation.pairs) return channel(c);
   const int64_t pair = rotation.interleaved ? x / 2 : x % rotation.pairs;
   const bool second = rotation.interleaved ? x % 2 != 0 : x >= rotation.pairs;
   const int64_t step = rotation.interleaved ? 1 : rotation.pairs;
-  const float cosine = row[pair];
-  const float sine = row[rotation.pairs + pair];
+  float cosine, sine;
+  angles.At(pair, cosine, sine);
   if (second) return channel(c) * cosine + channel(c - step) * sine;
   return channel(c) * cosine - channel(c + step) * sine;
 }
 
 // The channels [c, c + kChunk) of a head, rotated.
-template <typename T>
-ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c,
+template <typename T, typename Angles>
+ROPE_DEVICE void RotatedChunk(const Call<T>& call, const Angles& angles, int64_t c,
                               const StoredRow<T>& head, float* out) {
   const Rotation& rotation = call.rotation;
   const int64_t x = c - rotation.offset;
@@ -110,8 +124,8 @@ ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c,
     head.Load(c, own);
     ROPE_UNROLL
     for (int i = 0; i < kChunk; i += 2) {
-      const float cosine = row[(x + i) / 2];
-      const float sine = row[rotation.pairs + (x + i) / 2];
+      float cosine, sine;
+      angles.At((x + i) / 2, cosine, sine);
       out[i] = own[i] * cosine - own[i + 1] * sine;
       out[i + 1] = own[i + 1] * cosine + own[i] * sine;
     }
@@ -120,10 +134,8 @@ ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c,
   const bool first = x >= 0 && x + kChunk <= rotation.pairs;
   const bool second = x >= rotation.pairs && x + kChunk <= rotary;
   if (!rotation.interleaved && (first || second)) {
-    const float* cosines = row + (first ? x : x - rotation.pairs);
     alignas(16) float cosine[kChunk], sine[kChunk];
-    CopyChunk<float>(cosines, cosine);
-    CopyChunk<float>(cosines + rotation.pairs, sine);
+    LoadAngles(angles, first ? x : x - rotation.pairs, cosine, sine);
     float own[kChunk], other[kChunk];
     head.Load(c, own);
     head.Load(first ? c + rotation.pairs : c - rotation.pairs, other);
@@ -135,9 +147,10 @@ ROPE_DEVICE void RotatedChunk(const Call<T>& call, const float* row, int64_t c,
   }
   ROPE_UNROLL
   for (int i = 0; i < kChunk; ++i) {
-    out[i] = c + i < head.size ? Rotated(
-                                     rotation, row, c + i, [&](int64_t at) { return head.At(at); })
-                               : 0.0f;
+    out[i] = c + i < head.size
+                 ? Rotated(
+                       rotation, angles, c + i, [&](int64_t at) { return head.At(at); })
+                 : 0.0f;
   }
 }
 
@@ -179,12 +192,13 @@ ROPE_DEVICE void MultiplyChunk(const float* factors, int64_t c, float* numbers) 
   for (int i = 0; i < kChunk; ++i) numbers[i] *= own[i];
 }
 
-// A row of a table: of a query's place in the call, or of a key's index.
+// Those of a query's place in the call.
 template <typename T>
-ROPE_DEVICE const float* AngleRow(const Call<T>& call, const AngleTables& tables, int64_t table,
-                                  int64_t batch, int64_t row) {
-  return tables.values +
-         (table * tables.rows + batch * tables.batch_stride + row) * 2 * call.rotation.pairs;
+ROPE_DEVICE TableAngles QueryAngles(const Call<T>& call, int64_t table, int64_t batch,
+                                    int64_t place) {
+  const AngleTables& tables = call.query_angles;
+  const int64_t row = table * tables.rows + batch * tables.batch_stride + place;
+  return {tables.values + row * 2 * call.rotation.pairs, call.rotation.pairs};
 }
 
 }  // namespace rope::cuda

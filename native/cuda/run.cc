@@ -52,12 +52,16 @@ class Run {
     TakeScore();
     TakeMask();
     plan_.TakeSchedule();
+    TakeRawKeys();
     if (!upload_.Send(device_)) return false;
     for (const auto& stage : stage_) stage();
     TakeCopies();
     plan_.Launch();
     LaunchCache(in_ring() ? WithoutPresent(call_) : call_);
-    Launch(Kernel::kAttention, call_.units() * call_.schedule.splits, call_);
+    const bool rotates = call_.rotated_key.data != nullptr;
+    if (rotates) Launch(Kernel::kRawKeys, RawKeysKernel<E>::Blocks(call_), call_);
+    Launch(Kernel::kAttention, call_.units() * call_.schedule.splits,
+           rotates ? WithRotatedKeys(call_) : call_);
     if (call_.schedule.splits > 1) Launch(Kernel::kMerge, MergeKernel<E>::Blocks(call_), call_);
     if (in_ring() && keeps_cache()) LaunchCache(WithoutNewKeys(call_));
     return true;
@@ -84,6 +88,17 @@ class Run {
   }
   static Call<E> WithoutNewKeys(Call<E> call) {
     call.new_key = call.new_key_residual = {};
+    return call;
+  }
+
+  // Rotated keys of a raw cache are found as those of this call are.
+  static Call<E> WithRotatedKeys(Call<E> call) {
+    call.raw_cache = false;
+    call.all_new = true;
+    call.new_key = call.rotated_key;
+    call.new_key_residual = call.rotated_key_residual;
+    call.copies_keys = StandsInChunks(call.new_key, call.head_size) &&
+                       StandsInChunks(call.new_key_residual, call.head_size);
     return call;
   }
 
@@ -149,13 +164,26 @@ class Run {
                           StandsInChunks(call_.new_value, args_.v_head_size);
   }
 
+  // Where several blocks of queries read the keys of a raw cache, these are rotated once, if all
+  // bands have them alike; for warpgroups always. It takes as much memory as they do.
+  void TakeRawKeys() {
+    if (!params_.raw_cache || call_.rotation.pairs == 0 || call_.key_angles.count > 1) return;
+    if (call_.schedule.blocks <= 1 && !call_.schedule.shape.warpgroups) return;
+    const int64_t rows = args_.max_total();
+    ReserveKeys(rows, call_.rotated_key);
+    if (sizeof(T) != sizeof(float) && !params_.fast) {
+      ReserveKeys(rows, call_.rotated_key_residual);
+    }
+  }
+
   template <typename V>
   static Rows<const V> Constant(const Rows<V>& rows) {
     return {rows.data, rows.batch_stride, rows.head_stride, rows.row_stride};
   }
 
-  void ReserveNewKeys(Rows<E>& rows) {
-    const int64_t head = args_.new_keys * args_.head_size;
+  void ReserveNewKeys(Rows<E>& rows) { ReserveKeys(args_.new_keys, rows); }
+  void ReserveKeys(int64_t count, Rows<E>& rows) {
+    const int64_t head = count * args_.head_size;
     rows = {nullptr, params_.kv_num_heads * head, head, args_.head_size};
     upload_.Reserve(args_.batch * params_.kv_num_heads * head, rows.data);
   }
@@ -207,6 +235,10 @@ class Run {
     upload_.Add(tables, call_.query_angles.bands);
     upload_.Add(table_of, call_.query_angles.of_band);
     upload_.Add(maps, call_.key_angles.bands);
+    for (const Band& map : maps) {
+      if (!params_.raw_cache) break;
+      call_.key_angles.rows = std::max(call_.key_angles.rows, KeyRowsOf(map, args_.max_total()));
+    }
     upload_.Add(map_of, call_.key_angles.of_band);
     plan_.TakePositions(tables);
   }

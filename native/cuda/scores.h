@@ -45,8 +45,7 @@ ROPE_DEVICE void QueryChunk(const Call<T>& call, const Task& task, int row, int6
   const int64_t place = task.PlaceOf(call, row);
   const StoredRow<T> query{call.query.At(task.batch, task.HeadOf(call, row), place),
                            call.head_size};
-  const float* angles =
-      AngleRow(call, call.query_angles, call.query_angles.of_band[band], task.batch, place);
+  const TableAngles angles = QueryAngles(call, call.query_angles.of_band[band], task.batch, place);
   RotatedChunk(call, angles, c, query, out);
   FinishQuery(call, task, place, c, out);
 }
@@ -59,8 +58,7 @@ ROPE_DEVICE void QueryHalves(const Call<T>& call, const Task& task, int row, int
   const int there = std::min(row, task.rows - 1);  // another row, instead of a branch
   const int64_t place = task.PlaceOf(call, there);
   const T* query = call.query.At(task.batch, task.HeadOf(call, there), place);
-  RotatedHalves<T>(call, AngleRow(call, call.query_angles, table, task.batch, place), c, query,
-                   first, second);
+  RotatedHalves<T>(call, QueryAngles(call, table, task.batch, place).row, c, query, first, second);
   FinishQuery(call, task, place, c, first);
   FinishQuery(call, task, place, c + call.rotation.pairs, second);
   if (row < task.rows) return;
@@ -72,8 +70,9 @@ ROPE_DEVICE void QueryHalves(const Call<T>& call, const Task& task, int row, int
 // this call stand apart, among these.
 template <typename T, typename New>
 ROPE_DEVICE StoredRow<T> RowOf(const Call<T>& call, const Task& task, const CachedTensor& cached,
-                               const Rows<New>& new_rows, int64_t key, int64_t size) {
-  const int64_t place = key - call.past(task.batch);
+                               const Rows<New>& new_rows, int64_t first_new, int64_t key,
+                               int64_t size) {
+  const int64_t place = key - first_new;
   if (place >= 0 && new_rows.data != nullptr) {
     return {new_rows.At(task.batch, task.kv_head, place), size};
   }
@@ -81,22 +80,26 @@ ROPE_DEVICE StoredRow<T> RowOf(const Call<T>& call, const Task& task, const Cach
 }
 template <typename T>
 ROPE_DEVICE StoredRow<T> ValueRow(const Call<T>& call, const Task& task, int64_t key) {
-  return RowOf(call, task, call.cached_value, call.new_value, key, call.v_head_size);
+  return RowOf(call, task, call.cached_value, call.new_value, call.past(task.batch), key,
+               call.v_head_size);
 }
 
-// The channels [c, c + kChunk) of a key as the map has it: raw keys are rotated now.
-template <typename T>
+// The channels [c, c + kChunk) of a key as the map has it: raw keys are rotated now. A kernel that
+// meets none, since they were rotated before, says kRaw = false.
+template <bool kRaw, typename T>
 ROPE_DEVICE void KeyChunk(const Call<T>& call, const Task& task, int64_t key, int32_t map,
                           int64_t c, float* out) {
-  const StoredRow<T> row = RowOf(call, task, call.cached_key, call.new_key, key, call.head_size);
-  if (call.raw_cache) {
-    RotatedChunk(call, AngleRow(call, call.key_angles, map, task.batch, key), c, row, out);
+  const int64_t first_new = call.first_new_key(task.batch);
+  const StoredRow<T> row =
+      RowOf(call, task, call.cached_key, call.new_key, first_new, key, call.head_size);
+  if (kRaw && call.raw_cache) {
+    RotatedChunk(call, KeyAngles(call, map, task.batch, key), c, row, out);
     ROPE_UNROLL
     for (int i = 0; i < kChunk; ++i) out[i] = call.fast ? RoundedTo<T>(out[i]) : out[i];
     return;
   }
   row.Load(c, out);
-  const int64_t place = key - call.past(task.batch);
+  const int64_t place = key - first_new;
   if (place < 0 || call.new_key_residual.data == nullptr) return;
   float residuals[kChunk];
   LoadFloats<T>(call.new_key_residual.At(task.batch, task.kv_head, place), c, call.head_size,

@@ -55,9 +55,9 @@ class TensorTiles {
   // Whether keys of a tile have residuals.
   ROPE_DEVICE bool HaveResiduals(Range tile) const {
     if (!residuals() || call_.fast) return false;
-    if (call_.caches.kind == CacheKind::kInt8 && tile.begin < past_) return true;
+    if (call_.caches.kind == CacheKind::kInt8 && tile.begin < first_new_key()) return true;
     if (call_.raw_cache) return call_.rotation.pairs > 0;
-    return call_.new_key_residual.data != nullptr && tile.end > past_;
+    return call_.new_key_residual.data != nullptr && tile.end > first_new_key();
   }
 
   // Whether the residuals of a tile's keys stand where its values come.
@@ -87,17 +87,19 @@ class TensorTiles {
   // ones in another tensor, or cached ones from both ends of a ring.
   ROPE_DEVICE bool CopiesKeys(Range tile) const {
     const bool apart = call_.new_key.data != nullptr || call_.new_key_residual.data != nullptr;
-    return call_.copies_keys && HasOneType(tile) && (!apart || !Straddles(tile));
+    return call_.copies_keys && HasOneType(tile, first_new_key()) &&
+           (!apart || !Straddles(tile, first_new_key()));
   }
 
   // Starts to copy the keys of a tile, and their residuals.
   template <typename Block>
   ROPE_DEVICE void CopyKeys(Block& block, Range tile, int stage = 0) const {
     const int to = stage * kTileBytes;
-    CopyRows(block, kKeyTile + to, call_.cached_key, call_.new_key, tile, call_.head_size);
-    if (!HaveResiduals(tile)) return;
-    CopyRows(block, kKeyResiduals + to, call_.cached_key, call_.new_key_residual, tile,
+    CopyRows(block, kKeyTile + to, call_.cached_key, call_.new_key, first_new_key(), tile,
              call_.head_size);
+    if (!HaveResiduals(tile)) return;
+    CopyRows(block, kKeyResiduals + to, call_.cached_key, call_.new_key_residual, first_new_key(),
+             tile, call_.head_size);
   }
 
   // Puts the keys of a tile there that CopyKeys does not take: one by one, rotated if raw.
@@ -111,7 +113,9 @@ class TensorTiles {
         const int64_t key = tile.begin + i / kChunks;
         const int c = i % kChunks * kChunk;
         float numbers[kChunk] = {};
-        if (key < tile.end && c < call_.head_size) KeyChunk(call_, task_, key, map, c, numbers);
+        if (key < tile.end && c < call_.head_size) {
+          KeyChunk<!kShape.warpgroups>(call_, task_, key, map, c, numbers);
+        }
         StoreNumbers(block, thread, i, kKeyTile + to, residuals, numbers);
       }
     });
@@ -121,9 +125,10 @@ class TensorTiles {
   template <typename Block>
   ROPE_DEVICE void StartValues(Block& block, Range tile, int stage = 0) const {
     const int to = kValueTile + stage * kTileBytes;
-    if (call_.copies_values && HasOneType(tile) &&
-        (call_.new_value.data == nullptr || !Straddles(tile))) {
-      return CopyRows(block, to, call_.cached_value, call_.new_value, tile, call_.v_head_size);
+    if (call_.copies_values && HasOneType(tile, past_) &&
+        (call_.new_value.data == nullptr || !Straddles(tile, past_))) {
+      return CopyRows(block, to, call_.cached_value, call_.new_value, past_, tile,
+                      call_.v_head_size);
     }
     block.Lanes([&](int thread) {
       ROPE_ROLLED
@@ -179,29 +184,35 @@ class TensorTiles {
            row % kSquareRows * kSquareRowBytes + (chunk ^ row) % kAcross * kBytes;
   }
 
-  // Whether rows of a tile do not stand one behind the other. New ones are apart from a ring.
-  ROPE_DEVICE bool Straddles(Range tile) const {
+  // Not kept: warpgroups have no register for it.
+  ROPE_DEVICE int64_t first_new_key() const { return call_.all_new ? 0 : past_; }
+
+  // Whether rows of a tile do not stand one behind the other. New ones, which begin at an index,
+  // are apart from a ring.
+  ROPE_DEVICE bool Straddles(Range tile, int64_t first_new) const {
     const auto cut = [&](int64_t index) { return tile.begin < index && tile.end > index; };
     const Ring& ring = call_.ring;
-    return cut(past_) ||
+    if (tile.begin >= first_new) return false;
+    return cut(first_new) ||
            (ring.Turn(task_.batch) > 0 && (cut(ring.first) || cut(ring.Split(task_.batch))));
   }
 
   // Whether a tile's keys, and its values, all have type T.
-  ROPE_DEVICE bool HasOneType(Range tile) const {
-    return call_.caches.kind == CacheKind::kSame || tile.begin >= past_;
+  ROPE_DEVICE bool HasOneType(Range tile, int64_t first_new) const {
+    return call_.caches.kind == CacheKind::kSame || tile.begin >= first_new;
   }
 
   // Starts to copy the rows of a tile: cached ones, or new ones where those are in another tensor.
   template <typename Block, typename New>
   ROPE_DEVICE void CopyRows(Block& block, int to, const CachedTensor& cached_rows,
-                            const Rows<New>& new_rows, Range tile, int64_t size) const {
+                            const Rows<New>& new_rows, int64_t first_new, Range tile,
+                            int64_t size) const {
     const Rows<const T> cached = Typed<T>(cached_rows.numbers);
     static_assert(kThreads % kChunks == 0, "a thread has the same chunk of several rows");
     constexpr int kStep = kThreads / kChunks;
     static_assert(!kSquares || kStep % kSquareRows == 0, "at the same place of several squares");
-    const bool apart = new_rows.data != nullptr && tile.begin >= past_;
-    const T* first = apart ? new_rows.At(task_.batch, task_.kv_head, tile.begin - past_)
+    const bool apart = new_rows.data != nullptr && tile.begin >= first_new;
+    const T* first = apart ? new_rows.At(task_.batch, task_.kv_head, tile.begin - first_new)
                            : cached.At(task_.batch, task_.kv_head,
                                        call_.ring.CachedRow(task_.batch, tile.begin));
     const int64_t stride = apart ? new_rows.row_stride : cached.row_stride;

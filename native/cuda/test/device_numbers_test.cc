@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "check.h"
-#include "emulation.h"
 #include "fixture.h"
 
 namespace rope::test {
@@ -19,39 +18,22 @@ using cuda::DeviceNumbers;
 using cuda::Fault;
 using cuda::kFaults;
 
-// Keeps what a run asks of the device, and asks it again.
-class Recorder : public cuda::test::EmulatedDevice<float> {
- public:
-  using EmulatedDevice::EmulatedDevice;
+RepeatingDevice* g_device = nullptr;  // that is tested
 
-  void Upload(void* to, const void* from, size_t bytes) override {
-    const auto* begin = static_cast<const char*>(from);
-    Do([this, to, content = std::vector<char>(begin, begin + bytes)] {
-      EmulatedDevice::Upload(to, content.data(), content.size());
-    });
-  }
-  void Copy(void* to, const void* from, size_t bytes) override {
-    Do([=] { EmulatedDevice::Copy(to, from, bytes); });
-  }
-  void Launch(cuda::Kernel kernel, int64_t blocks, const cuda::Call<float>& call) override {
-    Do([=] { EmulatedDevice::Launch(kernel, blocks, call); });
-  }
-  void LaunchPlan(int64_t blocks, const cuda::PlanCall<float>& plan) override {
-    Do([=] { EmulatedDevice::LaunchPlan(blocks, plan); });
-  }
-
-  void Repeat() const {
-    for (const auto& step : steps_) step();
-  }
-
- private:
-  void Do(std::function<void()> step) {
-    step();
-    steps_.push_back(std::move(step));
-  }
-
-  std::vector<std::function<void()>> steps_;
+// Lets vectors lie where host and device both read them.
+template <typename V>
+struct SharedAllocator {
+  using value_type = V;
+  SharedAllocator() = default;
+  template <typename U>
+  SharedAllocator(const SharedAllocator<U>&) {}  // NOLINT: as allocators are
+  V* allocate(size_t count) { return static_cast<V*>(g_device->Allocate(count * sizeof(V))); }
+  void deallocate(V* memory, size_t) { g_device->Free(memory); }
+  bool operator==(const SharedAllocator&) const { return true; }
+  bool operator!=(const SharedAllocator&) const { return false; }
 };
+template <typename V>
+using Shared = std::vector<V, SharedAllocator<V>>;
 
 // A step of several texts in caches of fixed capacity.
 struct Step {
@@ -59,11 +41,10 @@ struct Step {
 
   AttentionParams params;
   int64_t length = 1;
-  std::vector<float> query, key, value, past_key, past_value, output, log_sum_exp;
-  std::vector<int32_t> lengths;
-  std::vector<int64_t> positions, mask, documents;
-  bool in_place = true;
-  std::vector<float> present_key, present_value;
+  bool has_mask = false, has_documents = false;
+  Shared<float> query, key, value, past_key, past_value, output, log_sum_exp;
+  Shared<int32_t> lengths;
+  Shared<int64_t> positions, mask, documents;
 
   explicit Step(int64_t tokens) : length(tokens) {
     params.num_heads = kHeads;
@@ -71,7 +52,9 @@ struct Step {
     params.frequencies = Frequencies(kSize);
     output.resize(static_cast<size_t>(kBatch * kHeads * length * kSize));
     log_sum_exp.resize(static_cast<size_t>(kBatch * kHeads * length));
-    past_key = past_value = Draw(kBatch * kKvHeads * kCapacity * kSize, 1);
+    const auto cached = Draw(kBatch * kKvHeads * kCapacity * kSize, 1);
+    past_key.assign(cached.begin(), cached.end());
+    past_value = past_key;
     Renew({20, 7, 0}, 2);
   }
 
@@ -104,11 +87,10 @@ struct Step {
         places.push_back(cached[static_cast<size_t>(b)] + i - hidden);
       }
     }
-    if (!mask.empty() || has_mask) fill(mask, shown);
+    if (has_mask) fill(mask, shown);
     if (has_documents) fill(documents, ids);
     fill(positions, places);
   }
-  bool has_mask = false, has_documents = false;
 
   AttentionArgs<float> Args(bool on_device) {
     AttentionArgs<float> args;
@@ -123,7 +105,7 @@ struct Step {
       return Rows<std::remove_pointer_t<decltype(data)>>{data, heads * count * kSize, count * kSize,
                                                          kSize};
     };
-    const auto constant = [](const std::vector<float>& of) { return of.data(); };
+    const auto constant = [](const Shared<float>& of) { return of.data(); };
     args.query = rows(constant(query), kHeads, length);
     args.key = rows(constant(key), kKvHeads, length);
     args.value = rows(constant(value), kKvHeads, length);
@@ -142,21 +124,20 @@ struct Step {
     return args;
   }
 
-  bool Run(cuda::Device<float>& device, const DeviceNumbers* numbers) {
-    return cuda::RunOnDevice(params, Args(numbers != nullptr), device, numbers);
+  // Where the host plans, where the device does, and so that it can be repeated.
+  void RunByHost() { Expect(g_device->Run(params, Args(false), nullptr), "no memory"); }
+  void Run(const DeviceNumbers& numbers) {
+    Expect(g_device->Run(params, Args(true), &numbers), "no memory");
   }
-  // The same where the host plans.
-  void RunByHost() {
-    TestHost host(1);
-    cuda::test::EmulatedDevice<float> device(host, 0);
-    Expect(Run(device, nullptr), "no memory");
+  void Record(const DeviceNumbers& numbers) {
+    Expect(g_device->Record(params, Args(true), numbers), "no memory");
   }
 };
 
 // How far two steps' results are apart; NaN counts as far.
 double Apart(const Step& a, const Step& b) {
   double most = 0;
-  const auto compare = [&](const std::vector<float>& x, const std::vector<float>& y) {
+  const auto compare = [&](const Shared<float>& x, const Shared<float>& y) {
     for (size_t i = 0; i < x.size(); ++i) {
       if (std::memcmp(&x[i], &y[i], sizeof(float)) == 0) continue;
       most = Worse(most, std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i])));
@@ -183,6 +164,7 @@ std::vector<std::pair<std::string, Step>> Steps() {
     s.has_documents = s.has_mask = true;
     s.params.document_mask = DocumentMask::kAnchor;
   });
+  add("forty tokens of documents", 40, [](Step& s) { s.has_documents = true; });
   add("two bands and a window", 1, [](Step& s) {
     s.has_mask = true;
     s.params.bands.push_back({16, 1, -8});
@@ -202,20 +184,22 @@ std::vector<std::pair<std::string, Step>> Steps() {
 // What is launched for one step serves any other one.
 void TestRepeatedLaunches() {
   for (auto& [name, step] : Steps()) {
-    TestHost host(1);
-    Recorder device(host, 0);
     const DeviceNumbers numbers;
     bool first = true;
     uint32_t seed = 3;
     for (const std::vector<int32_t>& lengths : std::vector<std::vector<int32_t>>{
              {20, 7, 0}, {21, 8, 1}, {297, 40, 130}, {5, 5, 5}, {64, 200, 297}}) {
-      step.Renew(lengths, seed += 4);
+      std::vector<int32_t> cached;
+      for (const int32_t n : lengths) {
+        cached.push_back(std::min(n, static_cast<int32_t>(Step::kCapacity - step.length)));
+      }
+      step.Renew(cached, seed += 4);
       Step other = step;
       other.RunByHost();
       if (first) {
-        Expect(step.Run(device, &numbers), "no memory");
+        step.Record(numbers);
       } else {
-        device.Repeat();
+        g_device->Repeat();
       }
       first = false;
       const double apart = Apart(step, other);
@@ -227,15 +211,13 @@ void TestRepeatedLaunches() {
 
 // Frequencies change where a call reaches beyond the trained length, also in repeated launches.
 void TestFrequencyRules() {
-  std::vector<float> longer = Frequencies(Step::kSize, 1e6);
+  const std::vector<float> longer = Frequencies(Step::kSize, 1e6);
   const auto pairs = static_cast<int64_t>(longer.size());
   for (const FrequencyRule& rule : {FrequencyRule{100, longer.data(), 0, false, pairs},
                                     FrequencyRule{100, nullptr, 2, false, pairs},
                                     FrequencyRule{100, nullptr, 0, true, pairs}}) {
     Step step(2);
     step.has_mask = true;
-    TestHost host(1);
-    Recorder device(host, 0);
     const DeviceNumbers numbers{rule};
     bool first = true;
     for (const int32_t cached : {10, 250, 98, 99}) {
@@ -247,9 +229,9 @@ void TestFrequencyRules() {
       }
       other.RunByHost();
       if (first) {
-        Expect(step.Run(device, &numbers), "no memory");
+        step.Record(numbers);
       } else {
-        device.Repeat();
+        g_device->Repeat();
       }
       first = false;
       const double apart = Apart(step, other);
@@ -279,17 +261,15 @@ void TestImpossibleNumbers() {
     step.Renew({20, 7, 0}, 2);
     Step other = step;
     other.RunByHost();
-    const std::vector<float> before = step.past_key;
+    const Shared<float> before = step.past_key;
     faults[i].second(step);
-    uint8_t told[kFaults] = {};
-    const DeviceNumbers numbers{{}, told};
-    TestHost host(1);
-    cuda::test::EmulatedDevice<float> device(host, 0);
-    Expect(step.Run(device, &numbers), "no memory");
+    Shared<uint8_t> told(kFaults);
+    step.Run({{}, told.data()});
     const std::string name = "impossible numbers, case " + std::to_string(i);
     for (int f = 0; f < kFaults; ++f) {
-      Expect((told[f] != 0) == (f == static_cast<int>(faults[i].first)),
-             name + ": fault " + std::to_string(f) + (told[f] != 0 ? " is told" : " is not told"));
+      const bool is_told = told[static_cast<size_t>(f)] != 0;
+      Expect(is_told == (f == static_cast<int>(faults[i].first)),
+             name + ": fault " + std::to_string(f) + (is_told ? " is told" : " is not told"));
     }
     // Rows 0 and 2 are as they would be, row 1 has NaN and the cache that it had.
     const size_t row = step.output.size() / Step::kBatch, cached = before.size() / Step::kBatch;
@@ -317,19 +297,18 @@ void TestTooFewColumns() {
   step.Renew({20, 7, 0}, 2);
   AttentionArgs<float> args = step.Args(true);
   args.columns = 15;
-  uint8_t told[kFaults] = {};
-  const DeviceNumbers numbers{{}, told};
-  TestHost host(1);
-  cuda::test::EmulatedDevice<float> device(host, 0);
-  Expect(cuda::RunOnDevice(step.params, args, device, &numbers), "no memory");
-  Expect(told[static_cast<int>(Fault::kColumns)] != 0 && std::isnan(step.output[0]) &&
+  Shared<uint8_t> told(kFaults);
+  const DeviceNumbers numbers{{}, told.data()};
+  Expect(g_device->Run(step.params, args, &numbers), "no memory");
+  Expect(told[static_cast<size_t>(Fault::kColumns)] != 0 && std::isnan(step.output[0]) &&
              std::isfinite(step.output[step.output.size() / 3]),
          "a mask of 15 columns for 21 keys: " + std::to_string(step.output[0]));
 }
 
 }  // namespace
 
-void TestDeviceNumbers() {
+void TestDeviceNumbers(RepeatingDevice& device) {
+  g_device = &device;
   TestRepeatedLaunches();
   TestFrequencyRules();
   TestImpossibleNumbers();

@@ -18,6 +18,7 @@
 #include "check.h"
 #include "cuda_device.h"
 #include "device_numbers.h"
+#include "graph_device.h"
 #include "mirror.h"
 #include "non_finite_test.h"
 #include "rotary_test.h"
@@ -52,7 +53,11 @@ int main(int argc, char** argv) {
     std::printf("skipped: no GPU (%s); the kernels were not run\n", cudaGetErrorString(missing));
     return rope::test::g_failures == 0 ? kSkipped : 1;
   }
-  if (argc <= 4) rope::test::TestRotary("CUDA", cases);
+  if (argc <= 4) {
+    rope::test::TestRotary("CUDA", cases);
+    rope::test::GraphDevice device;
+    rope::test::TestDeviceNumbers(device);
+  }
   for (const bool on_device : {false, true}) {
     rope::cuda::test::g_device_numbers = on_device;
     const char* name = on_device ? "CUDA, numbers on the device" : "CUDA";

@@ -22,6 +22,7 @@
 #include "fixture.h"
 #include "non_finite_test.h"
 #include "products_test.h"
+#include "recorder.h"
 #include "reference.h"
 #include "rotary_test.h"
 
@@ -206,7 +207,8 @@ int main(int argc, char** argv) {
   for (const bool warpgroups : {true, false}) {
     if (!warpgroups || !mma) rope::test::TestEverything(warpgroups, cases, budget);
   }
-  rope::test::TestDeviceNumbers();
+  rope::test::EmulatedRepeatingDevice device;
+  rope::test::TestDeviceNumbers(device);
   rope::cuda::test::g_device_numbers = true;
   rope::test::TestEverything(false, cases, budget);
   rope::cuda::test::g_device_numbers = false;
