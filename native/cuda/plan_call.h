@@ -8,6 +8,7 @@
 #include "call.h"
 #include "faults.h"
 #include "frequency_rule.h"
+#include "max_position.h"
 #include "temperature.h"
 
 namespace rope::cuda {
@@ -58,10 +59,14 @@ struct PlanCall {
     if (positions == nullptr) return past(b) + place;
     return positions[axis * positions_axis_stride + b * positions_batch_stride + place];
   }
+  static constexpr bool CanBe(int64_t position) {
+    return position >= 0 && position <= kMaxPosition;
+  }
   // Position - index of a row's first new token that is shown, whose place this is.
   constexpr int64_t ShiftAt(int64_t b, int64_t place) const {
-    return positions == nullptr || place >= call.length ? 0
-                                                        : Position(b, place, 0) - past(b) - place;
+    if (positions == nullptr || place >= call.length) return 0;
+    const int64_t position = Position(b, place, 0);
+    return CanBe(position) ? position - past(b) - place : 0;
   }
 };
 

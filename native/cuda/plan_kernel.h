@@ -113,7 +113,8 @@ struct PlanKernel {
             const int64_t b = i / call.length, place = i % call.length;
             if (!plan.Shows(b, plan.past(b) + place)) continue;
             for (int64_t axis = 0; axis < plan.axes; ++axis) {
-              own = std::max(own, plan.Position(b, place, axis) + 1);
+              const int64_t position = plan.Position(b, place, axis);
+              if (plan.CanBe(position)) own = std::max(own, position + 1);
             }
           }
           return own;

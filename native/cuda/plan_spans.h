@@ -7,7 +7,6 @@
 
 #include "block_keys.h"
 #include "device.h"
-#include "max_position.h"
 #include "plan_call.h"
 #include "schedule.h"
 
@@ -216,15 +215,15 @@ class SpanPlanner {
            place += kThreads) {
         if (!plan_.Shows(row_, past_ + place)) continue;
         for (int64_t axis = 0; axis < plan_.axes; ++axis) {
-          const int64_t p = plan_.Position(row_, place, axis);
-          bad = bad || p < 0 || p > kMaxPosition;
+          bad = bad || !plan_.CanBe(plan_.Position(row_, place, axis));
         }
       }
       return bad;
     });
+    const bool asks = plan_.consecutive && positions_fit;
     const bool consecutive = !block_.AnyThread([&](int thread) {
       bool bad = false;
-      for (int64_t place = thread; place < call_.length && plan_.consecutive; place += kThreads) {
+      for (int64_t place = thread; place < call_.length && asks; place += kThreads) {
         if (!plan_.Shows(row_, past_ + place)) continue;
         bad = bad || plan_.Position(row_, place, 0) - past_ - place != shift();
       }
@@ -244,7 +243,7 @@ class SpanPlanner {
              Fault::kColumns);
       refuse(shown_.bad_id, Fault::kDocumentIds);
       refuse(!positions_fit, Fault::kPositions);
-      refuse(positions_fit && !consecutive, Fault::kConsecutive);
+      refuse(!consecutive, Fault::kConsecutive);
       const int64_t rows = plan_.rows_alike ? call_.batch : 1;
       for (int64_t b = row_; b < row_ + rows; ++b) {
         if (plan_.row_past != nullptr) plan_.row_past[b] = static_cast<int32_t>(past_);

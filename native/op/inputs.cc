@@ -35,6 +35,10 @@ class Checker {
     args_.bias = CheckBias(spec::kAttentionBias);
     args_.bias_before_softcap = CheckBias(spec::kBiasBeforeSoftcap);
     CheckSinks();
+    if (args_.columns < args_.new_keys) {
+      Refuse("a mask, a bias or document_ids have ", args_.columns, " columns, but ",
+             WithShape(spec::kQuery), " has ", args_.length, " new tokens");
+    }
     return args_;
   }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "../test/device_numbers.h"
 #include "attention.h"
 
 namespace {
@@ -23,6 +24,7 @@ struct BenchCall {
   int64_t bands;
   const int64_t* documents;  // [past + length]
   int64_t anchor, fast, window;
+  int64_t device_inputs;  // documents lie on the device, and a kernel plans the call there
 };
 
 class MallocHost : public rope::Host {
@@ -70,6 +72,7 @@ bool Run(const BenchCall& c) {
   args.present_value = rows(static_cast<T*>(c.present_value), c.kv_num_heads, args.present_rows);
   args.documents = c.documents;
   MallocHost host;
+  rope::cuda::test::g_device_numbers = c.device_inputs != 0;
   return rope::RunAttention(params, args, host);
 }
 

@@ -22,6 +22,7 @@ import time
 import torch
 
 SECONDS = 0.5  # that a figure is measured for
+DEVICE_INPUTS = False  # a kernel plans each call
 ELEMENTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 
 
@@ -30,7 +31,7 @@ class BenchCall(ctypes.Structure):  # the same in calls.cc
         [(n, ctypes.c_int64) for n in ("element", "batch", "length", "past", "capacity", "num_heads", "kv_num_heads", "head_size")]
         + [(n, ctypes.c_void_p) for n in ("query", "key", "value", "past_key", "past_value", "output", "present_key", "present_value", "frequencies")]
         + [("pairs", ctypes.c_int64), ("band_starts", ctypes.c_void_p), ("band_offsets", ctypes.c_void_p), ("bands", ctypes.c_int64)]
-        + [("documents", ctypes.c_void_p), ("anchor", ctypes.c_int64), ("fast", ctypes.c_int64), ("window", ctypes.c_int64)]
+        + [("documents", ctypes.c_void_p), ("anchor", ctypes.c_int64), ("fast", ctypes.c_int64), ("window", ctypes.c_int64), ("device_inputs", ctypes.c_int64)]
     )
 
 
@@ -56,11 +57,12 @@ class Case:
         self.frequencies = (10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)).float()
         self.starts = torch.tensor([b[0] for b in bands], dtype=torch.int64)
         self.offsets = torch.tensor([b[1] for b in bands], dtype=torch.float64)
+        self.ids = documents.to(device) if documents is not None and DEVICE_INPUTS else documents
         self.call = BenchCall(
             ELEMENTS[dtype], batch, length, past, total if in_place else 0, heads, kv_heads, size,
             *(t.data_ptr() for t in (self.query, self.key, self.value, self.past_key, self.past_value, self.output, self.present_key, self.present_value)),
             self.frequencies.data_ptr(), size // 2, self.starts.data_ptr(), self.offsets.data_ptr(), len(bands),
-            documents.data_ptr() if documents is not None else None, 1, int(fast), 0,
+            self.ids.data_ptr() if documents is not None else None, 1, int(fast), 0, int(DEVICE_INPUTS),
         )
 
     def rotated(self, x, positions, dtype=torch.float32):
@@ -245,7 +247,7 @@ def profile_all(library, decode):
 
 
 def main():
-    global SECONDS
+    global SECONDS, DEVICE_INPUTS
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
@@ -255,8 +257,9 @@ def main():
     parser.add_argument("--types", default="float16,bfloat16", help="of tensors")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="that each figure is measured for")
     parser.add_argument("--steps", type=int, default=0, help="decode so many tokens and look for growth; nothing else is run")
+    parser.add_argument("--device-inputs", action="store_true", help="document ids lie on the GPU, and a kernel plans each call there")
     options = parser.parse_args()
-    SECONDS = options.seconds
+    SECONDS, DEVICE_INPUTS = options.seconds, options.device_inputs
     if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("compare.py: torch sees no GPU here; --device cpu checks results on the emulated kernels")
     library = ctypes.CDLL(options.library)

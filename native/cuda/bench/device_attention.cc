@@ -1,4 +1,5 @@
 // RunAttention on tensors that lie on the GPU, in the default stream.
+#include "../test/device_numbers.h"
 #include "cuda_device.h"
 
 namespace rope {
@@ -7,7 +8,8 @@ namespace {
 template <typename T, typename C>
 bool Launch(const AttentionParams& params, const AttentionArgs<T, C>& args) {
   cuda::CudaDevice<cuda::Element<T>> device(nullptr);
-  return cuda::RunOnDevice(params, args, device);
+  const cuda::DeviceNumbers numbers;
+  return cuda::RunOnDevice(params, args, device, cuda::test::g_device_numbers ? &numbers : nullptr);
 }
 
 }  // namespace

@@ -164,6 +164,7 @@ step mma 500 passed few-mma cases 150 $([ -n "$emulated" ] && echo 300000 || ech
 step misplaced 120 passed few-kernels misplaced
 step steps 300 passed few-kernels with torch python3 "$here/compare.py" --device $device --steps $([ -n "$emulated" ] && echo 20 || echo 10000) "$bench"
 step speed 400 passed few-kernels with torch python3 "$here/compare.py" --device $device "$bench"
+step device-inputs 400 passed few-kernels with torch python3 "$here/compare.py" --device $device --device-inputs "$bench"
 step memcheck 400 passed few-kernels sanitize memcheck
 step mma-memcheck 400 passed few-mma sanitize memcheck mma
 step racecheck 400 passed few-kernels sanitize racecheck

@@ -252,6 +252,8 @@ void TestImpossibleNumbers() {
       {Fault::kDocumentIds, [](Step& s) { s.documents[Step::kCapacity + 6] = -2; }},
       {Fault::kPositions, [](Step& s) { s.positions[2] = -1; }},
       {Fault::kPositions, [](Step& s) { s.positions[3] = kMaxPosition + 1; }},
+      {Fault::kPositions, [](Step& s) { s.positions[2] = INT64_MIN; }},
+      {Fault::kPositions, [](Step& s) { s.positions[2] = INT64_MAX; }},
       {Fault::kConsecutive, [](Step& s) { s.positions[3] += 1; }},
   };
   for (size_t i = 0; i < faults.size(); ++i) {
