@@ -188,6 +188,20 @@ void TestEverything(bool warpgroups, int cases, int64_t budget) {
          std::string(name) + ": ordinary numbers are computed twice");
 }
 
+// Where a kernel plans. What the others then do is the same.
+void TestNumbersOnDevice(int cases, int64_t budget) {
+  EmulatedRepeatingDevice device;
+  TestDeviceNumbers(device);
+  const char* name = "emulated, numbers on the device";
+  cuda::test::g_warpgroups = false;
+  cuda::test::g_device_numbers = true;
+  TestBehaviour(name);
+  TestCaches(name);
+  TestSeveralTiles(name, false);
+  TestAccuracy({name}, [](size_t) {}, cases, budget, Operands::kPairs);
+  cuda::test::g_device_numbers = false;
+}
+
 }  // namespace
 }  // namespace rope::test
 
@@ -207,11 +221,7 @@ int main(int argc, char** argv) {
   for (const bool warpgroups : {true, false}) {
     if (!warpgroups || !mma) rope::test::TestEverything(warpgroups, cases, budget);
   }
-  rope::test::EmulatedRepeatingDevice device;
-  rope::test::TestDeviceNumbers(device);
-  rope::cuda::test::g_device_numbers = true;
-  rope::test::TestEverything(false, cases, budget);
-  rope::cuda::test::g_device_numbers = false;
+  rope::test::TestNumbersOnDevice(cases / 4, budget);
   rope::test::TestRotary("emulated", cases);
   rope::test::TestRotaryWithoutMemory("emulated");
   std::printf("%d cases on emulated CUDA kernels: %d failures\n", cases, rope::test::g_failures);
