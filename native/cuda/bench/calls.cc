@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <exception>
 
-#include "../test/device_numbers.h"
 #include "attention.h"
+#include "device_numbers.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // RunAttention on tensors that lie on the GPU, in the default stream.
-#include "../test/device_numbers.h"
 #include "cuda_device.h"
+#include "device_numbers.h"
 
 namespace rope {
 namespace {
