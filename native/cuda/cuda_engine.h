@@ -44,9 +44,9 @@ class CudaEngine {
 
  protected:
   static constexpr const char* kBaked =
-      "a CUDA graph would repeat the positions and lengths of the run that it was made of; turn "
-      "off "
-      "enable_cuda_graph, or register the library with the session's entry rope.device_inputs";
+      "a CUDA graph would repeat the positions and lengths of the run that it was made of; "
+      "register "
+      "the library with the session's entry rope.device_inputs, or turn off enable_cuda_graph";
 
   // Inputs that say which keys are seen.
   static bool IsNumbers(size_t input) {

@@ -124,7 +124,7 @@ class DevicePlan : Plan<T> {
   // That some block of queries sees, about.
   int64_t MostKeys() const {
     const int64_t total = args_.max_total();
-    if (params_.window == 0) return total;
+    if (params_.window == 0 || params_.window >= total) return total;
     const int64_t places = this->PlacesOfBlock(0).size();
     return std::min(total, params_.window * (params_.causal ? 1 : 2) + places + params_.first_keys);
   }
