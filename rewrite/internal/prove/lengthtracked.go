@@ -33,6 +33,7 @@ func lengthTrackedTrials(m *measure.Measured) []trial {
 		for i, n := range tokens {
 			tokens[i] = max(min(n, end), 1)
 		}
+		capacity = max(capacity, 0) // a change of frequencies may be nearer to the start than a trial begins before it
 		length, tokens = m.Static.WithinLengthTracked(length, tokens)
 		total := slices.Max(tokens)
 		if length > 1 && length > total {

@@ -94,6 +94,10 @@ func TestLookalikeChoices(t *testing.T) {
 			}
 		}, 16, ""},
 		{"from the last token on", func(m twoTables) { m.compare.OpType = "GreaterOrEqual" }, 15, ""},
+		{"from the second token on", func(m twoTables) {
+			m.Graph.AddInitializer(ir.Int64Tensor("one", []int64{}, 1))
+			m.compare.Inputs[1] = "one"
+		}, 1, ""},
 		{"beyond what sizes are measured with", func(m twoTables) {
 			m.lengthen()
 			m.Graph.AddInitializer(ir.Int64Tensor("later", []int64{}, 50))
