@@ -32,12 +32,12 @@ var byName = map[string]Role{
 }
 
 // roleOf says what an input is for, or 0. read are the roles of what the op
-// reads.
+// reads. Token ids stay that where the op hides a token by its id.
 func roleOf(v *onnx.ValueInfo, read map[string]Role) Role {
 	switch {
 	case (isFloat(v.Type) || v.Type == onnx.Int8) && len(v.Shape) == 4:
 		return Past
-	case read[v.Name] != 0:
+	case read[v.Name] != 0 && byName[v.Name] != Tokens:
 		return read[v.Name]
 	}
 	return byName[v.Name]

@@ -249,6 +249,16 @@ func TestInputsOfRotary(t *testing.T) {
 	}
 }
 
+// Token ids that the op hides keys by are fed as token ids still.
+func TestTokensThatHideKeys(t *testing.T) {
+	s, err := signature.Read(small(func(g *onnx.Graph) {
+		g.Nodes = append(g.Nodes, rotaryAttention(map[string]string{"attention_mask": "input_ids"}))
+	}), t.TempDir())
+	if err != nil || s.Inputs[0].Role != signature.Tokens {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
 // A head size that the cache leaves open is in the graph, else in config.json.
 func TestHeadSize(t *testing.T) {
 	open := func(g *onnx.Graph) {
