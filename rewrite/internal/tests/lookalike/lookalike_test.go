@@ -70,6 +70,7 @@ var lookalikes = []group{
 	{"raw caches", rawCaches},
 	{"readers of padding", paddingReaders},
 	{"rotations", rotations},
+	{"token ids as masks", tokenMasks},
 	{"without a cache", withoutCache},
 }
 

@@ -1,0 +1,31 @@
+package lookalike_test
+
+import "github.com/rope-rewrite/rope-rewrite/onnx"
+
+// tokenMasks hide keys by token ids, which are more numbers than 0 and 1.
+func tokenMasks() []lookalike {
+	instead := func(hidden func(p *patient) string) func(p *patient) {
+		return func(p *patient) {
+			p.After("attention_mask", func(string) string { return p.Cast(hidden(p), onnx.Int64) })
+		}
+	}
+	cases := []lookalike{
+		{name: "ids of 0", change: instead(func(p *patient) string { return "input_ids" }), is: hasScale(1)},
+		{name: "ids of 3", change: instead(func(p *patient) string {
+			return p.Op("Not", p.Op("Equal", "input_ids", p.Int(3)))
+		}), is: ownBias(true)},
+		{name: "ids of 3 and padding", change: instead(func(p *patient) string {
+			return p.Op("And", p.Op("Not", p.Op("Equal", "input_ids", p.Int(3))), p.Cast("attention_mask", onnx.Bool))
+		}), is: ownBias(true)},
+		{name: "ids times a number", change: func(p *patient) {
+			p.Scores(func(old string) string {
+				more := p.Op("Mul", p.Op("Sub", p.Float(1), p.Cast("input_ids", onnx.Float)), p.Float(-1e9))
+				return p.Op("Add", old, p.Op("Unsqueeze", more, p.Ints(1, 2)))
+			})
+		}, kept: both("its mask is not understood: it depends on more than a padding mask")},
+	}
+	for i := range cases {
+		cases[i].models = []string{"llama__ts17"}
+	}
+	return cases
+}
