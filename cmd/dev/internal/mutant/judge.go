@@ -102,11 +102,14 @@ func (j *Judge) rewrite(ctx context.Context, m *onnx.Model) (_ *rewrite.Report, 
 	return report, "", err
 }
 
-// isRounding reports whether a model and what it was rewritten to differ by rounding alone: they are the same in
-// float64, or the second is off from the first in float64 by at most twice as much as this is itself, which is the
+// isRounding reports whether a model and what it was rewritten to differ by rounding alone: they are the same without
+// steps of activations, or in float64, or the second is off from the first in float64 by at most twice as much as this is itself, which is the
 // rule of a proof. A model that cannot be computed in float64, such as one with branches, is computed without its
 // roundings to 16 bits.
 func (j *Judge) isRounding(ctx context.Context, original, patched *onnx.Model, want, got Logits) (bool, error) {
+	if same, err := j.sameWithoutSteps(ctx, original, patched); same || err != nil {
+		return same, err
+	}
 	exact, err := Exact(ctx, j.Engine, original)
 	if err != nil {
 		finer, err := Run(ctx, j.Engine, withoutHalves(original), j.Optimized)
@@ -117,6 +120,36 @@ func (j *Judge) isRounding(ctx context.Context, original, patched *onnx.Model, w
 	}
 	other, err := Exact(ctx, j.Engine, patched)
 	return err == nil && exact.Off(other) <= allowed, ctx.Err()
+}
+
+// sameWithoutSteps reports whether a model and what it was rewritten to round activations to integers in products by
+// weights of few bits, where the last bit of a number decides about a whole step, and are the same without that.
+func (j *Judge) sameWithoutSteps(ctx context.Context, original, patched *onnx.Model) (bool, error) {
+	smooth, steps := withoutSteps(original)
+	if !steps {
+		return false, nil
+	}
+	want, err := Run(ctx, j.Engine, smooth, j.Optimized)
+	if err != nil {
+		return false, ctx.Err()
+	}
+	smooth, _ = withoutSteps(patched)
+	got, err := Run(ctx, j.Engine, smooth, j.Optimized)
+	return err == nil && want.Off(got) <= allowed, ctx.Err()
+}
+
+// withoutSteps is a copy of a model whose products by weights of few bits leave activations in float32. steps says
+// whether any did not.
+func withoutSteps(m *onnx.Model) (_ *onnx.Model, steps bool) {
+	const inFloat32, inInt8 = 1, 4
+	m = m.Clone()
+	for n := range m.Graph.AllNodes() {
+		if n.OpType == "MatMulNBits" && n.Int("accuracy_level", 0) == inInt8 {
+			n.SetAttribute(onnx.IntAttr("accuracy_level", inFloat32))
+			steps = true
+		}
+	}
+	return m, steps
 }
 
 // withoutHalves is a copy of a model whose casts to 16 bits give float32.

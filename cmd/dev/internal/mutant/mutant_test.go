@@ -135,3 +135,18 @@ func TestRoundedInABranch(t *testing.T) {
 		t.Errorf("%s: %s, %v", v, why, err)
 	}
 }
+
+// Where activations are rounded to 8 bits, the last bit of one decides about a whole step: no rewrite is wrong by that.
+func TestRoundedActivations(t *testing.T) {
+	eng, m := opened(t, "llama__genai-int4")
+	for _, n := range m.Graph.Nodes {
+		if n.OpType == "MatMulNBits" {
+			n.SetAttribute(onnx.IntAttr("accuracy_level", 3))
+			break
+		}
+	}
+	judge := mutant.Judge{Engine: eng, Worker: []string{os.Args[0]}}
+	if v, why, err := judge.Judge(t.Context(), m); v != mutant.Same || err != nil {
+		t.Errorf("%s: %s, %v", v, why, err)
+	}
+}
