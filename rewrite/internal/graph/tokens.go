@@ -3,6 +3,7 @@ package graph
 import (
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/fused"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
@@ -24,6 +25,52 @@ func (g *Graph) PerToken(value string) bool {
 	}
 	dims, known := g.constantDims[value]
 	return !known || slices.Contains(dims, length) && g.Weight(value)
+}
+
+// PicksRows reports whether what an integer input holds picks rows of a constant with more than two, as token ids do:
+// it is then more than 0 and 1.
+func (g *Graph) PicksRows(input string) bool {
+	seen := map[string]bool{}
+	stack := []string{input}
+	for len(stack) > 0 {
+		v := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[v] || g.Element(v) == onnx.Bool {
+			continue
+		}
+		seen[v] = true
+		for _, n := range g.Consumers[v] {
+			if g.picks(n, v) {
+				return true
+			}
+			if keepsNumbers(n, v) {
+				stack = append(stack, n.Outputs[0])
+			}
+		}
+	}
+	return false
+}
+
+// picks reports whether a node takes rows of a constant with more than two by the numbers of a value.
+func (g *Graph) picks(n *onnx.Node, value string) bool {
+	if n.OpType != "Gather" && n.OpType != "GatherBlockQuantized" || n.Inputs[1] != value || g.Classes[n.Inputs[0]] != ConstantClass {
+		return false
+	}
+	dims, known := g.constantDims[n.Inputs[0]]
+	axis := n.Int("axis", 0)
+	if axis < 0 {
+		axis += int64(len(dims))
+	}
+	return !known || axis < 0 || axis >= int64(len(dims)) || dims[axis] > 2
+}
+
+// keepsNumbers reports whether a node moves what a value holds, or replaces some of it.
+func keepsNumbers(n *onnx.Node, value string) bool {
+	if ir.Standard(n, "Where") {
+		return value != n.Inputs[0]
+	}
+	return ir.Standard(n, "Max", "Min") ||
+		value == n.Inputs[0] && ir.Standard(n, "Cast", "Identity", "Reshape", "Flatten", "Unsqueeze", "Squeeze", "Expand", "Transpose", "Slice", "Clip")
 }
 
 // StaticLength returns the number of tokens that the declared shapes of the integer

@@ -44,7 +44,7 @@ func CompareSmallCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, p
 		return refusal
 	}
 	defer loaded.Session.Close()
-	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
+	padding, others := paddingInput(ev, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
 	sc := &score.Scorer{Loaded: loaded, Evaluator: ev, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Extra: ly.Sinks}
 	if padding != nil {
 		sc.Mask = padding.Name

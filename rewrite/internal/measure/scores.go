@@ -33,7 +33,7 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 		return nil, refusal
 	}
 	defer loaded.Session.Close()
-	padding, others := paddingInput(ev.Table, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
+	padding, others := paddingInput(ev, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
 	sc := &score.Scorer{Loaded: loaded, Evaluator: ev, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Biases: s.Biases, Extra: ly.Sinks}
 	if padding != nil {
 		sc.Mask = padding.Name
@@ -95,14 +95,15 @@ func ofAllHeads(d rope.Distance, heads int) rope.Distance {
 }
 
 // paddingInput returns the input that may be the padding mask, [batch, keys], nil where there
-// is none, and the other inputs.
-func paddingInput(t *eval.ShapeTable, inputs []*onnx.ValueInfo, keys dim.Extent) (padding *onnx.ValueInfo, others []*onnx.ValueInfo) {
+// is none, and the other inputs. It is fed 0 and 1 alone, so that token ids are none.
+func paddingInput(ev *eval.Evaluator, inputs []*onnx.ValueInfo, keys dim.Extent) (padding *onnx.ValueInfo, others []*onnx.ValueInfo) {
+	t := ev.Table
 	for _, v := range inputs {
 		dims := t.Inputs[v.Name]
 		if t.Slotted() && v.Name == t.Slots.Input.Name {
 			continue
 		}
-		if padding == nil && len(dims) == 2 && (dims[0] == dim.BatchExtent || dims[0] == dim.ConstantExtent(1)) && dims[1] == keys {
+		if padding == nil && len(dims) == 2 && (dims[0] == dim.BatchExtent || dims[0] == dim.ConstantExtent(1)) && dims[1] == keys && !ev.Graph.PicksRows(v.Name) {
 			padding = v
 			continue
 		}

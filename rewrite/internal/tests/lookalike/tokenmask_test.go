@@ -1,6 +1,11 @@
 package lookalike_test
 
-import "github.com/rope-rewrite/rope-rewrite/onnx"
+import (
+	"errors"
+
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
 
 // tokenMasks hide keys by token ids, which are more numbers than 0 and 1.
 func tokenMasks() []lookalike {
@@ -9,14 +14,29 @@ func tokenMasks() []lookalike {
 			p.After("attention_mask", func(string) string { return p.Cast(hidden(p), onnx.Int64) })
 		}
 	}
+	keptAsBias := func(_ int, a rope.Attention) error {
+		if a.Mask.Padding || !a.Mask.Bias {
+			return errors.New("the mask is " + a.Mask.String() + ", the model's own was expected")
+		}
+		return nil
+	}
 	cases := []lookalike{
-		{name: "ids of 0", change: instead(func(p *patient) string { return "input_ids" }), is: hasScale(1)},
+		{name: "ids of 0", change: instead(func(p *patient) string { return "input_ids" }), is: keptAsBias},
 		{name: "ids of 3", change: instead(func(p *patient) string {
 			return p.Op("Not", p.Op("Equal", "input_ids", p.Int(3)))
-		}), is: ownBias(true)},
+		}), is: keptAsBias},
 		{name: "ids of 3 and padding", change: instead(func(p *patient) string {
 			return p.Op("And", p.Op("Not", p.Op("Equal", "input_ids", p.Int(3))), p.Cast("attention_mask", onnx.Bool))
-		}), is: ownBias(true)},
+		}), is: keptAsBias},
+		{name: "ids of 0 and 3", change: instead(func(p *patient) string {
+			return p.Op("And", p.Op("Not", p.Op("Equal", "input_ids", p.Int(3))), p.Cast("input_ids", onnx.Bool))
+		}), is: keptAsBias},
+		{name: "ids of 0 and more than 3", change: instead(func(p *patient) string {
+			return p.Op("And", p.Op("Less", "input_ids", p.Int(3)), p.Cast("input_ids", onnx.Bool))
+		}), is: keptAsBias},
+		{name: "all but ids of 1", change: instead(func(p *patient) string {
+			return p.Op("Equal", "input_ids", p.Int(1))
+		}), is: keptAsBias},
 		{name: "ids times a number", change: func(p *patient) {
 			p.Scores(func(old string) string {
 				more := p.Op("Mul", p.Op("Sub", p.Float(1), p.Cast("input_ids", onnx.Float)), p.Float(-1e9))
