@@ -238,6 +238,12 @@ OrtStatusPtr ORT_API_CALL AddDomain(OrtSessionOptions* options,
   return nullptr;
 }
 
+// Its sessions have no entries.
+OrtStatusPtr ORT_API_CALL HasEntry(const OrtSessionOptions*, const char*, int* has) noexcept {
+  *has = 0;
+  return nullptr;
+}
+
 OrtApi MakeApi() {
   OrtApi api{};
   api.CreateStatus = CreateStatus;
@@ -267,6 +273,7 @@ OrtApi MakeApi() {
   api.CreateCustomOpDomain = CreateDomain;
   api.CustomOpDomain_Add = AddOp;
   api.AddCustomOpDomain = AddDomain;
+  api.HasSessionConfigEntry = HasEntry;
   AddShapeFunctions(api);
   return api;
 }
