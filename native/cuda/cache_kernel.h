@@ -181,16 +181,8 @@ struct CacheKernel {
         for (int i = 0; i < kChunk; ++i) made[i] = RoundedTo<T>(made[i]);
       }
     }
-    if (call.new_key.data != nullptr) {
-      StoreFloats<T>(made, call.new_key.At(chunk.batch, chunk.head, chunk.place), chunk.c,
-                     chunk.size);
-    }
-    if (call.new_key_residual.data == nullptr) return;
-    alignas(16) T residuals[kChunk];
-    ROPE_UNROLL
-    for (int i = 0; i < kChunk; ++i) residuals[i] = ResidualOf(made[i], FromFloat<T>(made[i]));
-    StoreChunk<T>(residuals, call.new_key_residual.At(chunk.batch, chunk.head, chunk.place),
-                  chunk.c, chunk.size);
+    LeaveKey<T>(made, call.new_key, call.new_key_residual, chunk.batch, chunk.head, chunk.place,
+                chunk.c, chunk.size);
   }
 
   ROPE_DEVICE static void StorePresent(const Call<T>& call, const Chunk& chunk, const float* made) {

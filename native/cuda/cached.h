@@ -85,6 +85,19 @@ ROPE_DEVICE StoredRow<T> CachedRow(const Call<T>& call, const CachedTensor& cach
   return row;
 }
 
+// Leaves the channels [c, c + kChunk) of a key, and what rounding takes from them, in rows that may
+// be absent.
+template <typename T>
+ROPE_DEVICE void LeaveKey(const float* numbers, const Rows<T>& keys, const Rows<T>& residuals,
+                          int64_t batch, int64_t head, int64_t row, int64_t c, int64_t size) {
+  if (keys.data != nullptr) StoreFloats<T>(numbers, keys.At(batch, head, row), c, size);
+  if (residuals.data == nullptr) return;
+  alignas(16) T rest[kChunk];
+  ROPE_UNROLL
+  for (int i = 0; i < kChunk; ++i) rest[i] = ResidualOf(numbers[i], FromFloat<T>(numbers[i]));
+  StoreChunk<T>(rest, residuals.At(batch, head, row), c, size);
+}
+
 }  // namespace rope::cuda
 
 #endif  // ROPE_CUDA_CACHED_H_

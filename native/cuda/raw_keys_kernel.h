@@ -34,16 +34,8 @@ struct RawKeysKernel {
         const int64_t c = int64_t{i % chunks} * kChunk;
         alignas(16) float numbers[kChunk];
         KeyChunk<true>(call, task, key, 0, c, numbers);
-        StoreFloats<T>(numbers, call.rotated_key.At(task.batch, task.kv_head, key), c,
-                       call.head_size);
-        if (call.rotated_key_residual.data == nullptr) continue;
-        alignas(16) T residuals[kChunk];
-        ROPE_UNROLL
-        for (int x = 0; x < kChunk; ++x) {
-          residuals[x] = ResidualOf(numbers[x], FromFloat<T>(numbers[x]));
-        }
-        StoreChunk<T>(residuals, call.rotated_key_residual.At(task.batch, task.kv_head, key), c,
-                      call.head_size);
+        LeaveKey<T>(numbers, call.rotated_key, call.rotated_key_residual, task.batch, task.kv_head,
+                    key, c, call.head_size);
       }
     });
   }

@@ -12,7 +12,7 @@ namespace rope {
 // A runtime that leaves the type of caches open takes the first that fits: that of the other
 // tensors.
 template <typename Engine>
-std::vector<OrtCustomOp> MakeAllOps(bool infer_shapes) {
+std::vector<OrtCustomOp> MakeAllAttentionOps(bool infer_shapes) {
   return Joined({MakeAttentionOps<float, float, Engine>(infer_shapes),
                  MakeAttentionOps<Float16, Float16, Engine>(infer_shapes),
                  MakeAttentionOps<BFloat16, BFloat16, Engine>(infer_shapes),
@@ -20,7 +20,12 @@ std::vector<OrtCustomOp> MakeAllOps(bool infer_shapes) {
                  MakeAttentionOps<float, BFloat16, Engine>(infer_shapes),
                  MakeAttentionOps<float, int8_t, Engine>(infer_shapes),
                  MakeAttentionOps<Float16, int8_t, Engine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, int8_t, Engine>(infer_shapes),
+                 MakeAttentionOps<BFloat16, int8_t, Engine>(infer_shapes)});
+}
+
+template <typename Engine>
+std::vector<OrtCustomOp> MakeAllOps(bool infer_shapes) {
+  return Joined({MakeAllAttentionOps<Engine>(infer_shapes),
                  MakeRotaryOps<float, Engine>(infer_shapes),
                  MakeRotaryOps<Float16, Engine>(infer_shapes),
                  MakeRotaryOps<BFloat16, Engine>(infer_shapes)});

@@ -181,6 +181,20 @@ std::vector<std::pair<std::string, Step>> Steps() {
   return steps;
 }
 
+// Runs a step, the first time to keep what is launched and then by that, and compares it with
+// another that the host plans.
+void ExpectAs(Step& other, Step& step, const DeviceNumbers& numbers, bool first,
+              const std::string& name) {
+  other.RunByHost();
+  if (first) {
+    step.Record(numbers);
+  } else {
+    g_device->Repeat();
+  }
+  const double apart = Apart(step, other);
+  Expect(apart <= 1e-6, name + ": off by " + std::to_string(apart));
+}
+
 // What is launched for one step serves any other one.
 void TestRepeatedLaunches() {
   for (auto& [name, step] : Steps()) {
@@ -195,16 +209,9 @@ void TestRepeatedLaunches() {
       }
       step.Renew(cached, seed += 4);
       Step other = step;
-      other.RunByHost();
-      if (first) {
-        step.Record(numbers);
-      } else {
-        g_device->Repeat();
-      }
+      ExpectAs(other, step, numbers, first,
+               name + " after " + std::to_string(lengths[0]) + " cached ones");
       first = false;
-      const double apart = Apart(step, other);
-      Expect(apart <= 1e-6, name + " after " + std::to_string(lengths[0]) +
-                                " cached ones: off by " + std::to_string(apart));
     }
   }
 }
@@ -227,16 +234,9 @@ void TestFrequencyRules() {
       for (size_t i = 0; i < longer.size(); ++i) {
         other.params.frequencies[i] = rule.At(step.params.frequencies.data(), i, reach);
       }
-      other.RunByHost();
-      if (first) {
-        step.Record(numbers);
-      } else {
-        g_device->Repeat();
-      }
+      ExpectAs(other, step, numbers, first,
+               "frequencies of a call that reaches " + std::to_string(reach));
       first = false;
-      const double apart = Apart(step, other);
-      Expect(apart <= 1e-6, "frequencies of a call that reaches " + std::to_string(reach) +
-                                ": off by " + std::to_string(apart));
     }
   }
 }

@@ -1,11 +1,11 @@
 // The CPU's ops computed by emulated CUDA kernels that find lengths, masks, positions and document
 // ids on the device: the tests of the op inside ONNX Runtime then run on these. What the device
 // finds wrong is told at once.
+#include "all_ops.h"
 #include "device_tensor.h"
 #include "emulation.h"
 #include "faults.h"
 #include "ort_host.h"
-#include "rotary_attention_op.h"
 
 namespace rope {
 namespace {
@@ -47,14 +47,7 @@ class EmulatedDeviceEngine {
 }  // namespace
 
 std::vector<OrtCustomOp> LibraryOps(bool infer_shapes, Numbers) {
-  return Joined({MakeAttentionOps<float, float, EmulatedDeviceEngine>(infer_shapes),
-                 MakeAttentionOps<Float16, Float16, EmulatedDeviceEngine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, BFloat16, EmulatedDeviceEngine>(infer_shapes),
-                 MakeAttentionOps<float, Float16, EmulatedDeviceEngine>(infer_shapes),
-                 MakeAttentionOps<float, BFloat16, EmulatedDeviceEngine>(infer_shapes),
-                 MakeAttentionOps<float, int8_t, EmulatedDeviceEngine>(infer_shapes),
-                 MakeAttentionOps<Float16, int8_t, EmulatedDeviceEngine>(infer_shapes),
-                 MakeAttentionOps<BFloat16, int8_t, EmulatedDeviceEngine>(infer_shapes)});
+  return MakeAllAttentionOps<EmulatedDeviceEngine>(infer_shapes);
 }
 
 const DeviceMemory* FindDeviceMemory(const std::string& name) {
