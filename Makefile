@@ -142,9 +142,10 @@ cuda-bench: cuda ## Build build/librope_cuda_bench.so for native/cuda/bench/comp
 	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	@ln -sf native/cuda/librope_cuda_bench.so $(BUILD)/librope_cuda_bench.so
 
-gpu: cuda-bench ## Run on this machine's GPU what no other machine can show, step by step; the same command goes on
+gpu: build cuda-bench ## Run on this machine's GPU what no other machine can show, step by step; the same command goes on
 	@sh scripts/build-native.sh $(BUILD)/native cuda_device_test -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	@sh scripts/build-native.sh $(BUILD)/native rope_ops_misplaced -DCMAKE_BUILD_TYPE=Release $(cuda_options)
+	@$(GO) test -c -o $(BUILD)/customop.test ./customop
 	@sh native/cuda/bench/gpu.sh $(BUILD)/gpu
 
 gpu-rehearsal: native ## Rehearse make gpu with the kernels emulated on the host (PATH's python3 may have torch and onnxruntime)

@@ -12,7 +12,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 )
 
-// A cache that only ONNX Runtime can reach, here in the CPU's memory, gives what
+// A cache that only ONNX Runtime can reach, usually in the CPU's memory, gives what
 // a cache of Go slices gives when it is handed from call to call. (Sums over a
 // cache in place may be in another order.)
 func TestDeviceTensorAsCache(t *testing.T) {
@@ -32,7 +32,7 @@ func TestDeviceTensorAsCache(t *testing.T) {
 	}
 	defer binding.Destroy()
 	for _, name := range []string{"key", "value"} {
-		cache, err := customop.NewDeviceTensor(testruntime.Require(t), customop.Memory{Name: "Cpu"}, ort.TensorElementDataTypeFloat, first["past_"+name].dims)
+		cache, err := customop.NewDeviceTensor(testruntime.Require(t), testMemory(), ort.TensorElementDataTypeFloat, first["past_"+name].dims)
 		if err != nil {
 			t.Fatal(err)
 		}

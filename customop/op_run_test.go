@@ -140,9 +140,7 @@ func sessionOf(t tester, nodes []*onnx.Node, types map[string]onnx.DataType, thr
 	t.Helper()
 	library := testruntime.Require(t)
 	model, inputs, outputs := modelOf(t, nodes, types, opset)
-	return open(t, model, inputs, outputs, threads, func(o *ort.SessionOptions) error {
-		return customop.Register(o, customop.Options{Library: library})
-	})
+	return open(t, model, inputs, outputs, threads, func(o *ort.SessionOptions) error { return registerForTest(o, library) })
 }
 
 // definedOf creates a session of nodes without the library: the model has the op's

@@ -144,10 +144,48 @@ with() { # Python module, command...
 	"$@"
 }
 
-onnxruntime() {
+# What follows runs a program under ONNX Runtime with the provider. The CUDA libraries are those of the Python packages that
+# torch brings, where there are some.
+onnxruntime() { # command...
 	python3 -c "import onnxruntime as o, sys; sys.exit('$provider' not in o.get_available_providers())" 2>/dev/null ||
 		{ impossible "python3 has no onnxruntime with the $provider"; return; }
-	python3 "$here/onnxruntime_gpu.py" --provider "$provider" "$library"
+	LD_LIBRARY_PATH=$(python3 -c 'import glob, nvidia; print(":".join(f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib")))' 2>/dev/null):${LD_LIBRARY_PATH:-}
+	ONNXRUNTIME_SHARED_LIBRARY_PATH=$(python3 -c 'import glob, onnxruntime as o, os; print(glob.glob(os.path.join(os.path.dirname(o.__file__), "capi", "libonnxruntime.so*"))[0])' 2>/dev/null)
+	export LD_LIBRARY_PATH ONNXRUNTIME_SHARED_LIBRARY_PATH ROPE_OPS_LIBRARY="$library"
+	"$@"
+}
+
+# The tests of the ops in Go, which make gpu compiled. What is skipped is about files, processes and threads of the CPU.
+ops() { # value of ROPE_TEST_PROVIDER
+	[ -z "$emulated" ] || { impossible "make test runs them on the CPU"; return; }
+	[ -x "$BUILD/customop.test" ] || { impossible "$BUILD/customop.test is missing"; return; }
+	export ROPE_TEST_PROVIDER="$1"
+	cd "$here/../../../customop" &&
+		onnxruntime "$BUILD/customop.test" -test.timeout 280s -test.v -rapid.checks 10 \
+			-test.skip 'Carried|RegisterCUDA|Runtime|Telemetry|Librar|Looked|FindOrder|Given|DeviceInputsEntry|SaysWhat|Threads'
+}
+
+# Small patched models, compared with what the CPU's ops give: each op must be CUDA's kernel.
+models() {
+	hosts=$here/../../../scripts/hosts
+	[ -x "$BUILD/rope-rewrite" ] || { impossible "$BUILD/rope-rewrite is missing"; return; }
+	[ -e "$BUILD/host-cases/cases.json" ] ||
+		onnxruntime python3 "$hosts/prepare.py" "$BUILD/rope-rewrite" "$library" "$hosts/../../testdata" "$BUILD/host-cases" || return
+	onnxruntime python3 "$hosts/ort.py" "$BUILD/host-cases" "$library" "$provider"
+}
+
+# Llama-3.2-1B's shape with random weights, as it was exported and patched.
+decoder() {
+	[ -z "$emulated" ] || { impossible "the model is too large for the CPU"; return; }
+	[ -x "$BUILD/rope-rewrite" ] || { impossible "$BUILD/rope-rewrite is missing"; return; }
+	folder=${TMPDIR:-/tmp}/rope-gpu-models
+	model=$folder/llama-1b
+	[ -e "$model/fixed.onnx" ] || {
+		python3 "$here/../../../scripts/big_models.py" "$folder" llama-1b &&
+			onnxruntime "$BUILD/rope-rewrite" "$model/model.onnx" -o "$model/growing.onnx" --precision fast &&
+			onnxruntime "$BUILD/rope-rewrite" "$model/model.onnx" -o "$model/fixed.onnx" --precision fast --kv fixed:capacity=4096
+	} || return
+	onnxruntime with torch python3 "$here/model_gpu.py" "$library" "$model"
 }
 
 misplaced() {
@@ -168,7 +206,11 @@ step device-inputs 400 passed few-kernels with torch python3 "$here/compare.py" 
 step memcheck 400 passed few-kernels sanitize memcheck
 step mma-memcheck 400 passed few-mma sanitize memcheck mma
 step racecheck 400 passed few-kernels sanitize racecheck
-step provider 300 onnxruntime
+step provider 300 onnxruntime python3 "$here/onnxruntime_gpu.py" --provider "$provider" "$library"
+step models 300 models
+step layers 200 onnxruntime with torch python3 "$here/layers_gpu.py" "$library"
+step decoder 400 decoder
+step go-ops 300 ops CUDA
 step profile 200 passed few-kernels profile
 step initcheck 400 passed few-kernels sanitize initcheck
 step synccheck 400 passed few-kernels sanitize synccheck

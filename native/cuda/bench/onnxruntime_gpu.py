@@ -7,7 +7,9 @@ Needs the Python packages onnx, numpy and onnxruntime-gpu (with the CUDA librari
 that it wants). For float32, float16 and bfloat16 it compares a prefill and decoding
 steps with the CPU's op of the same library, then times decoding with a cache of
 fixed capacity whose tensors stay on the GPU, beside the same with host tensors,
-which ONNX Runtime copies there and back.
+which ONNX Runtime copies there and back. Then all tensors are on the GPU: steps are
+compared and timed with their numbers there (rope.device_inputs), and as a CUDA
+graph that ONNX Runtime captures and repeats; and a length that cannot be is found.
 
     python3 native/cuda/bench/onnxruntime_gpu.py --provider CPUExecutionProvider build/librope_ops_cuda.so
 
@@ -29,6 +31,7 @@ import onnxruntime as ort
 from onnx import TensorProto, helper
 
 HEADS, KV_HEADS, SIZE = 32, 8, 128
+BOUNDS = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 4e-2}
 TYPES = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16}
 
 
@@ -65,19 +68,22 @@ def options_of(library):
     return options
 
 
-def session(library, element, provider):
-    options = options_of(library)
+def session(library, element, provider, graph=False, device_inputs=False):
+    options = ort.SessionOptions()
     # Without this, a provider that does not load is left out with a warning.
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "0" if provider == "CPUExecutionProvider" else "1")
-    return ort.InferenceSession(model(element), options, providers=[provider])
+    if device_inputs:
+        options.add_session_config_entry("rope.device_inputs", "1")
+    options.register_custom_ops_library(library)
+    return ort.InferenceSession(model(element), options, providers=[(provider, {"enable_cuda_graph": "1"} if graph else {})])
 
 
 class Decoder:
     """A session whose cache stays on its device; present is past's own memory."""
 
-    def __init__(self, library, name, provider, capacity):
+    def __init__(self, library, name, provider, capacity, **way):
         self.element = TYPES[name]
-        self.session = session(library, self.element, provider)
+        self.session = session(library, self.element, provider, **way)
         self.device = "cuda" if provider == "CUDAExecutionProvider" else "cpu"
         zeros = np.zeros((1, KV_HEADS, capacity, SIZE), np.float32 if name == "float32" else np.uint16)
         self.caches = {n: self.cache(zeros.copy(), name) for n in ("key", "value")}
@@ -86,8 +92,12 @@ class Decoder:
     def cache(self, zeros, name):
         if name == "float32":
             return ort.OrtValue.ortvalue_from_numpy(zeros, self.device, 0)
-        return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(zeros, self.element) if self.device == "cpu" else (
-            ort.OrtValue.ortvalue_from_shape_and_type(zeros.shape, self.element, self.device, 0))
+        here = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(zeros, self.element)
+        if self.device == "cpu":
+            return here
+        there = ort.OrtValue.ortvalue_from_shape_and_type(zeros.shape, self.element, self.device, 0)
+        ort.copy_tensors([here], [there])
+        return there
 
     def step(self, query, key, value):
         binding = self.session.io_binding()
@@ -103,14 +113,55 @@ class Decoder:
         return binding.get_outputs()[0].numpy()
 
 
+class DeviceDecoder(Decoder):
+    """A session whose tensors all stay on the GPU; those of single tokens at the same addresses, as a CUDA graph wants."""
+
+    def __init__(self, library, name, capacity, **way):
+        super().__init__(library, name, "CUDAExecutionProvider", capacity, **way)
+        self.tensors = {}  # by the number of tokens
+
+    def step(self, query, key, value):
+        length = query.shape[1]
+        numbers = {"query": query, "key": key, "value": value, "cache_length": np.array([self.length], np.int32), "output": query}
+        if length not in self.tensors:
+            tensors = {n: ort.OrtValue.ortvalue_from_numpy(x, self.device, 0) for n, x in numbers.items()}
+            binding = self.session.io_binding()
+            for name, tensor in tensors.items():
+                (binding.bind_ortvalue_output if name == "output" else binding.bind_ortvalue_input)(name, tensor)
+            for name, cache in self.caches.items():
+                binding.bind_ortvalue_input("past_" + name, cache)
+                binding.bind_ortvalue_output("present_" + name, cache)
+            self.tensors[length] = tensors, binding
+        tensors, binding = self.tensors[length]
+        for name, tensor in tensors.items():
+            if name != "output":
+                tensor.update_inplace(numbers[name])
+        self.run(binding, length)
+        self.length += length
+        return tensors["output"].numpy()
+
+    def run(self, binding, length):
+        options = ort.RunOptions()
+        options.add_run_config_entry("gpu_graph_id", "1" if length == 1 else "-1")  # a prompt is not captured
+        self.session.run_with_iobinding(binding, options)
+
+    def time(self, length):
+        """Milliseconds of a run of what was fed last, the median of fifty."""
+        times = []
+        for _ in range(50):
+            start = time.perf_counter()
+            self.run(self.tensors[length][1], length)
+            times.append((time.perf_counter() - start) * 1e3)
+        return sorted(times)[len(times) // 2]
+
+
 def tokens(random, length):
     return [random.standard_normal((1, length, h * SIZE), dtype=np.float32) for h in (HEADS, KV_HEADS, KV_HEADS)]
 
 
-def compare(library, name, provider):
-    """The largest difference from the CPU's op over a prefill and 40 single tokens."""
+def compare(here, there):
+    """The largest difference between two decoders over a prefill and 40 single tokens."""
     random = np.random.default_rng(1)
-    here, there = (Decoder(library, name, p, 256) for p in ("CPUExecutionProvider", provider))
     worst = 0.0
     for length in [150] + [1] * 40:
         step = tokens(random, length)
@@ -177,6 +228,44 @@ def time_decoding(library, name, provider, past):
     return kept, None
 
 
+WAYS = {
+    "numbers on the host": {},
+    "numbers on the GPU": {"device_inputs": True},
+    "a CUDA graph": {"device_inputs": True, "graph": True},
+}
+
+
+def on_device(library, name, bound, past):
+    """Compares and times the ways of a session whose tensors are all on the GPU; says whether all were right."""
+    right = True
+    for way, settings in WAYS.items():
+        worst = compare(Decoder(library, name, "CPUExecutionProvider", 256), DeviceDecoder(library, name, 256, **settings))
+        right &= worst <= bound
+        decoder = DeviceDecoder(library, name, past + 64, **settings)
+        decoder.length = past
+        decoder.step(*tokens(np.random.default_rng(2), 1))
+        print(f"{name}, all on the GPU, {way}: off by {worst:.1e} from the CPU's op (bound {bound:.0e}); "
+              f"a token at {past} keys {decoder.time(1):.3f} ms", flush=True)
+    return right
+
+
+def found(library):
+    """Whether a length that cannot be gives NaN, and the next run says why."""
+    decoder = DeviceDecoder(library, "float32", 64, device_inputs=True)
+    step = tokens(np.random.default_rng(3), 1)
+    decoder.length = 65
+    nan = bool(np.isnan(decoder.step(*step)).all())
+    decoder.length = 3
+    try:
+        decoder.step(*step)
+        said = "nothing"
+    except Exception as error:  # of a type of ONNX Runtime's own
+        said = str(error)
+    finite = bool(np.isfinite(decoder.step(*step)).all())
+    print(f"a length beyond the capacity: {'NaN' if nan else 'no NaN'}; the next run says {said!r}; the one after is {'finite' if finite else 'not finite'}")
+    return nan and finite and "RotaryAttention" in said
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
@@ -190,14 +279,18 @@ def main():
                  f"{', '.join(ort.get_available_providers())}): install onnxruntime-gpu in place of onnxruntime")
     past = 65536 if options.provider == "CUDAExecutionProvider" else 2048
     failed = False
-    for name, bound in (("float32", 2e-5), ("float16", 4e-3), ("bfloat16", 4e-2)):
-        worst = compare(options.library, name, options.provider)
+    for name, bound in BOUNDS.items():
+        worst = compare(*(Decoder(options.library, name, p, 256) for p in ("CPUExecutionProvider", options.provider)))
         failed |= not worst <= bound
         kept, copied = time_decoding(options.library, name, options.provider, past)
         sentence = f"{name}: off by {worst:.1e} from the CPU's op (bound {bound:.0e}); a token at {past} keys {kept:.3f} ms"
         if copied is not None:
             sentence += f", {copied:.1f} ms with a cache on the host"
         print(sentence, flush=True)
+    if options.provider == "CUDAExecutionProvider":
+        for name, bound in BOUNDS.items():
+            failed |= not on_device(options.library, name, bound, past)
+        failed |= not found(options.library)
     if failed:
         sys.exit("onnxruntime_gpu.py: results differ")
 
