@@ -174,6 +174,11 @@ models() {
 	onnxruntime python3 "$hosts/ort.py" "$BUILD/host-cases" "$library" "$provider"
 }
 
+layers() {
+	[ -z "$emulated" ] || { impossible "nothing is timed on the host"; return; }
+	onnxruntime with torch python3 "$here/layers_gpu.py" "$library"
+}
+
 # Llama-3.2-1B's shape with random weights, as it was exported and patched.
 decoder() {
 	[ -z "$emulated" ] || { impossible "the model is too large for the CPU"; return; }
@@ -208,7 +213,7 @@ step mma-memcheck 400 passed few-mma sanitize memcheck mma
 step racecheck 400 passed few-kernels sanitize racecheck
 step provider 300 onnxruntime python3 "$here/onnxruntime_gpu.py" --provider "$provider" "$library"
 step models 300 models
-step layers 200 onnxruntime with torch python3 "$here/layers_gpu.py" "$library"
+step layers 200 layers
 step decoder 400 decoder
 step go-ops 300 ops CUDA
 step profile 200 passed few-kernels profile
