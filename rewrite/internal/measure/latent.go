@@ -118,12 +118,13 @@ func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 	y := results[s.Key.Operand]
 	values := y.Values()
 	at := func(b, h, r, c int64) float64 { return values[ly.KeyOperand.Index(y.Dims, b, h, r, c)] }
+	precision := loaded.Piece.Precision()
 	for c := range ly.KeyOperand.Channels {
 		from := int64(-1)
 		for b := range pt.B {
 			if v := at(b, 0, 0, c); v != 0 {
 				if la.factor == 0 {
-					la.factor = ir.Snapped(v, loaded.Piece.Precision())
+					la.factor = ir.Snapped(v, precision)
 				}
 				from = b
 			}
@@ -139,7 +140,7 @@ func keyChannelMap(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 			}
 			for h := range ly.KeyOperand.Heads {
 				for r := range pt.L + pt.P {
-					if v := at(b, h, r, c); !(math.Abs(v-want) <= 4*loaded.Piece.Precision().Epsilon()*math.Abs(la.factor)) {
+					if v := at(b, h, r, c); !(math.Abs(v-want) <= 4*precision.Epsilon()*math.Abs(la.factor)) {
 						return nil, graph.Refuse(s.ScoresMatMul, "channel %d of its key is %g times channel %d of those it is assembled from, at head %d, token %d; expected %g", c, v, b, h, r, want)
 					}
 				}

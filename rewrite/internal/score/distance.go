@@ -116,19 +116,19 @@ func (s *Scorer) profiles(ctx context.Context, rng *rand.Rand, causal bool) ([]p
 // they do not, and how many of the nearest keys are visible.
 func (s *Scorer) slopes(heads []profile) (slopes []float64, reach int64) {
 	const near = 64 // distances that show whether a head is linear, and about how steep
-	any := false
+	slack, any := s.lineSlack(), false
 	for _, head := range heads {
 		n := visible(head.earlier[:min(near+1, len(head.earlier))], 0)
-		slope, ok := s.line(head.earlier[:n])
+		slope, ok := line(head.earlier[:n], slack)
 		if !ok {
 			return nil, 0
 		}
 		n = visible(head.earlier, slope)
-		if slope, ok = s.line(head.earlier[:n]); !ok {
+		if slope, ok = line(head.earlier[:n], slack); !ok {
 			return nil, 0
 		}
 		for d, v := range head.later[:visible(head.later, slope)] {
-			if !s.onLine(slope, d, v, head.later[0]) {
+			if !onLine(slack, slope, d, v, head.later[0]) {
 				return nil, 0
 			}
 		}
@@ -151,10 +151,10 @@ func visible(by []float32, slope float64) int64 {
 	return int64(len(by))
 }
 
-// line returns the slope by which values fall, as float32, and whether they do so. The slope is
+// line returns the slope by which values fall, as float32, and whether they do so but for slack. The slope is
 // that of least squares with a constant, which leaves the rounding of single values out. Small
 // values count for more, as they are rounded less.
-func (s *Scorer) line(by []float32) (slope float64, ok bool) {
+func line(by []float32, slack float64) (slope float64, ok bool) {
 	if len(by) < 3 {
 		return 0, false
 	}
@@ -180,21 +180,25 @@ func (s *Scorer) line(by []float32) (slope float64, ok bool) {
 	}
 	slope = float64(float32(dot / norm))
 	for d, v := range by {
-		if !s.onLine(slope, d, v, by[0]) {
+		if !onLine(slack, slope, d, v, by[0]) {
 			return 0, false
 		}
 	}
 	return slope, true
 }
 
-// onLine reports whether a value at a distance lies on the line through that at distance 0.
-func (s *Scorer) onLine(slope float64, d int, v, v0 float32) bool {
-	off := math.Abs(float64(v) - float64(v0) + slope*float64(d))
-	share := s.slack(true)
+// lineSlack is slack for the values of a line.
+func (s *Scorer) lineSlack() float64 {
 	if p := s.precision(); p != rope.Float32 {
-		share = p.Epsilon() // a product and a sum are rounded
+		return p.Epsilon() // a product and a sum are rounded
 	}
-	return off <= share*(math.Abs(float64(v))+math.Abs(float64(v0)))
+	return s.slack(true)
+}
+
+// onLine reports whether a value at a distance lies on the line through that at distance 0.
+func onLine(slack, slope float64, d int, v, v0 float32) bool {
+	off := math.Abs(float64(v) - float64(v0) + slope*float64(d))
+	return off <= slack*(math.Abs(float64(v))+math.Abs(float64(v0)))
 }
 
 // buckets returns the biases by ranges of distances in which no head's bias changes, and how many
@@ -239,9 +243,9 @@ func buckets(heads []profile) (rope.Distance, int64, error) {
 // slack is by which share of the numbers that it is made of a value may be off. A bias by distance that is
 // rounded to a type of fewer bits than the scores have is another one: that type explains nothing then.
 func (s *Scorer) slack(byDistance bool) float64 {
-	p := s.Loaded.Piece.Precision()
-	if byDistance {
-		p = s.precision()
+	p := s.precision()
+	if !byDistance {
+		p = s.Loaded.Piece.Precision()
 	}
 	if p != rope.Float32 {
 		return 2 * p.Epsilon()
