@@ -56,6 +56,7 @@ func tokens(buffer tensor, b, past int) []float64 {
 // One buffer for past and present: tokens are appended where they stand, call
 // after call, and nothing else is written, neither by the kernel nor by the fallback.
 func TestFixedCacheInPlace(t *testing.T) {
+	hostOnly(t, copied)
 	for name, a := range map[string]rope.Attention{
 		"plain": attention(4, 2, 32),
 		"bands": with(attention(4, 2, 32), func(a *rope.Attention) { a.Bands = stringBands(9, 4) }),
@@ -141,6 +142,7 @@ func growsInPlace(t *testing.T, open opener, zeroed bool) {
 
 // Memory that is shared in any other way would be overwritten while it is read.
 func TestFixedCacheRefusesOverlap(t *testing.T) {
+	hostOnly(t, copied)
 	f := fixed{rows: fixedRows(problem(attention(4, 2, 32), 1, 3, 0), 30), capacity: 40}.fill(1)
 	in := f.feeds(false)
 	s, err := newSession(t, f.node(t), typesOf(in), 2)
@@ -205,6 +207,7 @@ func TestFixedCacheRefuses(t *testing.T) {
 
 // Runs at the same time, each with its own buffer in place.
 func TestFixedCacheConcurrentRuns(t *testing.T) {
+	hostOnly(t, copied)
 	f := fixed{rows: fixedRows(problem(attention(4, 2, 64), 1, 1, 0), 700, 20), capacity: 720}.fill(1)
 	s, err := newSession(t, f.node(t), typesOf(f.feeds(false)), 2)
 	if err != nil {

@@ -3,6 +3,7 @@ package customop_test
 import (
 	"fmt"
 	"os"
+	"testing"
 
 	ort "github.com/yalue/onnxruntime_go"
 
@@ -33,6 +34,16 @@ func registerForTest(o *ort.SessionOptions, library string) error {
 		return fmt.Errorf("%s is %q; it may be CUDA or CUDA device-inputs", providerVariable, provider)
 	}
 }
+
+// hostOnly skips a test of what the CPU alone promises, and says why.
+func hostOnly(t *testing.T, why string) {
+	t.Helper()
+	if provider := os.Getenv(providerVariable); provider != "" {
+		t.Skipf("not on %s: %s", provider, why)
+	}
+}
+
+const copied = "ONNX Runtime copies a host's tensors to the GPU, each to memory of its own"
 
 // testMemory is where the execution provider of the tests keeps its tensors.
 func testMemory() customop.Memory {

@@ -212,6 +212,7 @@ func TestRotaryInPlace(t *testing.T) {
 
 // Memory that overlaps otherwise is refused.
 func TestRotaryOverlap(t *testing.T) {
+	hostOnly(t, copied)
 	r := turning("bshd", 1, 4, 1, 0, 8)
 	s, err := newSession(t, r.node(t), typesOf(r.feeds(r.numbers(1))), 1)
 	if err != nil {

@@ -54,18 +54,23 @@ inline int AttributeOf(cudaDeviceAttr attribute) {
   return value;
 }
 
-// The device of a stream, which need not be the thread's current one.
-inline int DeviceOf(cudaStream_t stream) {
-  int device = 0;
-  CheckCuda("cudaStreamGetDevice", cudaStreamGetDevice(stream, &device));
-  return device;
-}
-
 // Whether launches go into a CUDA graph instead of running.
 inline bool IsCaptured(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   CheckCuda("cudaStreamIsCapturing", cudaStreamIsCapturing(stream, &status));
   return status != cudaStreamCaptureStatusNone;
+}
+
+// The device of a stream, which need not be the thread's current one. CUDA does not tell it of a
+// stream that is captured; that is captured by the thread which made its device current.
+inline int DeviceOf(cudaStream_t stream, bool captured) {
+  int device = 0;
+  if (captured) {
+    CheckCuda("cudaGetDevice", cudaGetDevice(&device));
+  } else {
+    CheckCuda("cudaStreamGetDevice", cudaStreamGetDevice(stream, &device));
+  }
+  return device;
 }
 
 // Memory that runs give back, ready for the next one in any stream; of the current device. ONNX

@@ -58,11 +58,11 @@ class CudaEngine {
     return input == spec::kSinkLogits || input == spec::kTotalLength;
   }
 
-  // Where `captured` is not null, it says why the run must not go into a CUDA graph.
+  // Where `refusal` is not null, it says why the run must not go into a CUDA graph.
   template <typename T, typename C>
   std::string RunAttention(OrtKernelContext* context, const AttentionParams& params,
                            const AttentionArgs<T, C>& args, const cuda::DeviceNumbers* numbers,
-                           const char* captured) const {
+                           const char* refusal) const {
     const int64_t channels = std::max(args.head_size, args.v_head_size);
     if (channels > cuda::kMostChannels) {
       return "heads have " + std::to_string(channels) +
@@ -75,7 +75,7 @@ class CudaEngine {
              std::to_string(cuda::kMostRows / params.group()) +
              " in one call; give them in several";
     }
-    return OnStream(context, captured, [&](cudaStream_t stream) {
+    return OnStream(context, refusal, [&](cudaStream_t stream) {
       cuda::CudaDevice<cuda::Element<T>> device(stream);
       return cuda::RunOnDevice(params, args, device, numbers);
     });
@@ -84,14 +84,15 @@ class CudaEngine {
  private:
   // Runs body(stream), which is false where the device gave no memory.
   template <typename Body>
-  std::string OnStream(OrtKernelContext* context, const char* captured, const Body& body) const {
+  std::string OnStream(OrtKernelContext* context, const char* refusal, const Body& body) const {
     void* stream = nullptr;
     Check(api_, api_.KernelContext_GetGPUComputeStream(context, &stream),
           "KernelContext_GetGPUComputeStream");
     const auto cuda_stream = static_cast<cudaStream_t>(stream);
     try {
-      if (captured != nullptr && cuda::IsCaptured(cuda_stream)) return captured;
-      const cuda::OnDevice current(cuda::DeviceOf(cuda_stream));
+      const bool captured = cuda::IsCaptured(cuda_stream);
+      if (captured && refusal != nullptr) return refusal;
+      const cuda::OnDevice current(cuda::DeviceOf(cuda_stream, captured));
       return body(cuda_stream) ? "" : "the GPU is out of memory";
     } catch (const cuda::CudaError& error) {
       return std::string("CUDA: ") + error.what();

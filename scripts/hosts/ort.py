@@ -21,8 +21,9 @@ CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 def main(cases, library=None, provider=CPU):
     host = Host(f"onnxruntime {ort.__version__} " + ("with library" if library else "without library") + (" on CUDA" if provider == CUDA else ""))
+    gives = None if provider == CPU else lambda case: original(case, provider)
     for case in read_all(cases):
-        host.check(case, lambda case: (run(case.patched, case, library, provider), None), lambda case: session(case.original))
+        host.check(case, lambda case: (run(case.patched, case, library, provider), None), lambda case: session(case.original), gives)
     host.finish()
 
 
@@ -50,6 +51,12 @@ def run(path, case, library=None, provider=CPU):
     if kernels != wanted:
         raise RuntimeError(f"the op's kernel ran {kernels} times on {provider} instead of {wanted}")
     return outputs
+
+
+def original(case, provider):
+    loaded = session(case.original, provider=provider)
+    names = [o.name for o in loaded.get_outputs()]
+    return [plainly(loaded, names, call["inputs"]) for call in case.calls]
 
 
 def plainly(loaded, names, inputs):

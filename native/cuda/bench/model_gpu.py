@@ -56,9 +56,10 @@ class Decoder:
         how(name, tensor.device.type, 0, NUMPY[tensor.dtype], list(tensor.shape), tensor.data_ptr())
 
     def prepare(self, ids):
-        """The tensors of a call and their binding: the same ones for each single token of a fixed cache."""
+        """The tensors of a call and their binding: the same ones for each single token where numbers are on the GPU. Elsewhere
+        a binding copies what is on the host, once."""
         feeds = self.feeds(ids)
-        if self.fixed and len(ids) in self.steps:
+        if self.numbers == "cuda" and len(ids) in self.steps:
             tensors, binding = self.steps[len(ids)]
             for name, tensor in feeds.items():
                 tensors[name].copy_(tensor)

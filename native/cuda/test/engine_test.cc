@@ -28,6 +28,7 @@ cudaError_t cudaSetDevice(int device) {
   return g_runtime.current = device, cudaSuccess;
 }
 cudaError_t cudaStreamGetDevice(cudaStream_t, int* device) {
+  if (g_runtime.captured) return cudaErrorStreamCaptureUnsupported;
   return *device = g_runtime.of_stream, cudaSuccess;
 }
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {

@@ -33,8 +33,9 @@ class GraphDevice : public RepeatingDevice {
               const cuda::DeviceNumbers& numbers) override {
     Drop();
     cudaStream_t stream = cuda::test::Stream();
+    // As ONNX Runtime captures, which forbids the most.
     cuda::CheckCuda("cudaStreamBeginCapture",
-                    cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+                    cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
     const bool done = Launch(params, args, &numbers);
     cudaGraph_t graph = nullptr;
     cuda::CheckCuda("cudaStreamEndCapture", cudaStreamEndCapture(stream, &graph));

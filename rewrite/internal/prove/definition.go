@@ -99,6 +99,9 @@ func bothWays(ctx context.Context, eng engine.Engine, n *onnx.Node, opset int64,
 		err := error(nil)
 		if i == 0 {
 			err = write(m)
+		} else if op := m.Graph.Nodes[0]; op.Attribute("precision") != nil {
+			// fast rounds to bfloat16 where the processor multiplies that, and means the same.
+			op.SetAttribute(onnx.StringAttr("precision", "exact"))
 		}
 		if err == nil {
 			sessions[i], err = loaded(ctx, eng, m, i == 1)
