@@ -13,7 +13,7 @@ type Config struct {
 	Provider string        // execution provider by ONNX Runtime's short name, such as CUDA; empty is the CPU
 	Threads  int           // intra-op threads of a session; 0 lets ONNX Runtime choose
 	Timeout  time.Duration // of one Load or Run in a worker; 0 means a minute
-	Memory   uint64        // bytes of address space a worker may take beyond its start; 0 means 32 GiB
+	Memory   uint64        // bytes of address space a worker may take beyond its start; 0 means 32 GiB. Without effect where Provider is a GPU's
 }
 
 // Model is what a session runs: bytes, or a file.

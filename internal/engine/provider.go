@@ -14,7 +14,10 @@ func provide(options *ort.SessionOptions, provider string) error {
 		var cuda *ort.CUDAProviderOptions
 		if cuda, err = ort.NewCUDAProviderOptions(); err == nil {
 			defer cuda.Destroy()
-			err = options.AppendExecutionProviderCUDA(cuda)
+			// Else products of float32 have the 10 bits of TF32, and say little about a graph.
+			if err = cuda.Update(map[string]string{"use_tf32": "0"}); err == nil {
+				err = options.AppendExecutionProviderCUDA(cuda)
+			}
 		}
 	} else {
 		err = options.AppendExecutionProvider(provider, nil)
@@ -23,6 +26,16 @@ func provide(options *ort.SessionOptions, provider string) error {
 		return fmt.Errorf("ONNX Runtime %s has no execution provider %s that can be used here: %w", ort.GetVersion(), provider, err)
 	}
 	return nil
+}
+
+// onGPU reports whether an execution provider is one of a GPU. Its driver reserves address space as large as the
+// memory of the device and the host, so that a limit of it says nothing about memory: CUDA refuses to run.
+func onGPU(provider string) bool {
+	switch provider {
+	case "CUDA", "TensorRT", "NvTensorRtRtx", "ROCM", "MIGraphX", "DML", "WebGPU":
+		return true
+	}
+	return false
 }
 
 // canProvide is an error where ONNX Runtime lacks an execution provider.

@@ -85,8 +85,10 @@ func (w *wire) exitWithParent() <-chan struct{} {
 func answer(ctx context.Context, local **Local, sessions map[int]Session, q request, n int, blobs [][]byte) (outputs map[string]Tensor, rest [][]byte, err error) {
 	switch {
 	case q.Config != nil:
-		if err := LimitMemory(q.Config.Memory); err != nil {
-			return nil, nil, err
+		if !onGPU(q.Config.Provider) {
+			if err := LimitMemory(q.Config.Memory); err != nil {
+				return nil, nil, err
+			}
 		}
 		*local, err = NewLocal(*q.Config)
 	case q.Load != nil:
