@@ -107,11 +107,8 @@ class PlainProducts {
     });
     block.ForThreads([&](int thread) {
       auto& state = states[thread];
-      ROPE_UNROLL
-      for (int m = 0; m < kOwnRows; ++m) {
-        ROPE_UNROLL
-        for (int n = 0; n < kOwnChannels; ++n) state.sums[m][n] *= state.corrections[m];
-      }
+      // A tile is added up by itself: sums of many keys lose less of what each adds.
+      float sums[kOwnRows][kOwnChannels] = {};
       const int stride = v_channels_ + 1;
       const float* weights = weights_ + RowOf(thread, 0) * (kKeys + 1);
       for (int j = 0; j < keys; ++j) {
@@ -126,7 +123,14 @@ class PlainProducts {
           const float weight = weights[m * (kKeys + 1) + j];
           if (non_finite && weight == 0.0f) continue;
           ROPE_UNROLL
-          for (int n = 0; n < kOwnChannels; ++n) state.sums[m][n] += weight * v[n];
+          for (int n = 0; n < kOwnChannels; ++n) sums[m][n] += weight * v[n];
+        }
+      }
+      ROPE_UNROLL
+      for (int m = 0; m < kOwnRows; ++m) {
+        ROPE_UNROLL
+        for (int n = 0; n < kOwnChannels; ++n) {
+          state.sums[m][n] = state.sums[m][n] * state.corrections[m] + sums[m][n];
         }
       }
     });
