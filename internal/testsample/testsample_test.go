@@ -25,9 +25,9 @@ func TestAsked(t *testing.T) {
 	if os.Getenv(asked) == "" {
 		return
 	}
-	cases := []int{5, 4, 3, 2, 1}
-	t.Log("of a list", Of(t, cases, 2))
-	t.Log("of a short list", Of(t, cases, 5))
+	cases := []int{8, 7, 6, 5, 4, 3, 2, 1}
+	t.Log("of a list", Of(t, cases, 4))
+	t.Log("of a short list", Of(t, cases[:5], 5))
 	t.Log("by name", slices.Sorted(maps.Keys(OfMap(t, map[string]int{"d": 4, "a": 1, "c": 3}, 1))))
 	t.Log("times", Times(t, 100, 10))
 	for name, skip := range map[string]func(testing.TB, string){"all": All, "every": Long} {
@@ -44,15 +44,15 @@ func TestSample(t *testing.T) {
 		want        []string
 	}{
 		{"-test.short", "", []string{
-			"of a list [5 3]", "left to make test-all: 3 of 5 cases", "of a short list [5 4 3 2 1]", "by name [a]", "2 of 3 cases", "times 10", "90 of 100 cases",
+			"of a list [8 6 4 2]", "left to make test-all: 4 of 8 cases", "of a short list [8 7 6 5 4]", "by name [a]", "2 of 3 cases", "times 10", "90 of 100 cases",
 			"left to make test-all: it is large", "left to make test-every: it is large",
 		}},
-		{"-test.short", "1", []string{"left to make test-all: 3 of 5 cases", "left to make test-every: it is large"}},
+		{"-test.short", "1", []string{"left to make test-all: 4 of 8 cases", "left to make test-every: it is large"}},
 		{"-test.v", "", []string{
-			"of a list [5 4 2]", "left to make test-every: 2 of 5 cases", "by name [a c]", "1 of 3 cases", "times 13", "87 of 100 cases",
+			"of a list [8 7 5 4 2]", "left to make test-every: 3 of 8 cases", "by name [a]", "left to make test-every: 2 of 3 cases", "times 12", "88 of 100 cases",
 			"to the end of all", "left to make test-every: it is large",
 		}},
-		{"-test.v", "1", []string{"of a list [5 4 3 2 1]", "of a short list [5 4 3 2 1]", "by name [a c d]", "times 100", "to the end of all", "to the end of every"}},
+		{"-test.v", "1", []string{"of a list [8 7 6 5 4 3 2 1]", "of a short list [8 7 6 5 4]", "by name [a c d]", "times 100", "to the end of all", "to the end of every"}},
 	} {
 		command := exec.Command(os.Args[0], "-test.run=^TestAsked$", "-test.v", c.flag)
 		command.Env = append(os.Environ(), asked+"=1", Every+"="+c.every)
