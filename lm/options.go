@@ -30,7 +30,7 @@ type Options struct {
 }
 
 // Provider is an execution provider of ONNX Runtime, by the name and options of
-// SessionOptionsAppendExecutionProvider, such as "XNNPACK".
+// SessionOptionsAppendExecutionProvider, such as "XNNPACK". That call does not know CUDA.
 type Provider struct {
 	Name    string
 	Options map[string]string

@@ -3,9 +3,10 @@
     make cuda
     python3 native/cuda/bench/onnxruntime_gpu.py build/librope_ops_cuda.so
 
-Needs the Python packages onnx, numpy, torch and onnxruntime-gpu. For float32, float16 and bfloat16 it compares a prefill and decoding
-steps with the CPU's op of the same library, then times decoding with a cache of
-fixed capacity whose tensors stay on the GPU, beside the same with host tensors,
+Needs the Python packages onnx, numpy, torch and onnxruntime-gpu. For float32,
+float16 and bfloat16 it compares a prefill and decoding steps with the CPU's op of
+the same library, then times decoding with a cache of fixed capacity whose tensors
+stay on the GPU, beside the same with host tensors,
 which ONNX Runtime copies there and back. Then all tensors are on the GPU: steps are
 compared and timed with their numbers there (rope.device_inputs), and as a CUDA
 graph that ONNX Runtime captures and repeats; and a length that cannot be is found.
