@@ -56,7 +56,7 @@ func ParseLayerRopeParameters(data []byte) (map[string]Spec, error) {
 			byType[n.key], err = specOf(inner)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("rope_parameters: %s: %w", n.key, err)
+			return nil, fmt.Errorf("rope_parameters: %q: %w", short.Name(n.key), err)
 		}
 	}
 	if len(byType) == 0 {

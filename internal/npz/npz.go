@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
 	npyz "github.com/sbinet/npyio/npz"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
 // File is an open archive.
@@ -90,7 +93,11 @@ func read[T any](f *File, key, kind string) (data []T, shape []int, err error) {
 	defer refused(f.path, &err)
 	name := key + ".npy"
 	if !slices.Contains(f.reader.Keys(), name) {
-		return nil, nil, fmt.Errorf("%s has no array %q; it has %s", f.path, key, strings.Join(f.Keys(), ", "))
+		has := f.Keys()
+		for i, name := range has {
+			has[i] = strconv.Quote(short.Name(name))
+		}
+		return nil, nil, fmt.Errorf("%s has no array %q; it has %s", f.path, key, strings.Join(has, ", "))
 	}
 	header := f.reader.Header(name)
 	if header == nil {

@@ -48,7 +48,7 @@ func TestRead(t *testing.T) {
 func TestErrorsNameTheArray(t *testing.T) {
 	file := archive(t)
 	_, _, err := file.Float32("absent")
-	if err == nil || !strings.Contains(err.Error(), `"absent"`) || !strings.Contains(err.Error(), "floats, ints") {
+	if err == nil || !strings.Contains(err.Error(), `"absent"`) || !strings.Contains(err.Error(), `"floats", "ints"`) {
 		t.Errorf("absent key: %v", err)
 	}
 	if _, _, err := file.Float32("ints"); err == nil || !strings.Contains(err.Error(), "<i8") {
