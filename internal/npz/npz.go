@@ -104,7 +104,7 @@ func read[T any](f *File, key, kind string) (data []T, shape []int, err error) {
 		return nil, nil, fmt.Errorf("%s: array %q has no readable header", f.path, key)
 	}
 	if header.Descr.Type != kind || header.Descr.Fortran {
-		return nil, nil, fmt.Errorf("%s: array %q is %s (column-major: %t), want %s in rows", f.path, key, header.Descr.Type, header.Descr.Fortran, kind)
+		return nil, nil, fmt.Errorf("%s: array %q is %q (column-major: %t), want %q in rows", f.path, key, short.Name(header.Descr.Type), header.Descr.Fortran, kind)
 	}
 	if left := f.sizes[name] / uint64(unsafe.Sizeof(*new(T))); !fits(header.Descr.Shape, left) {
 		return nil, nil, fmt.Errorf("%s: array %q has the shape %v, which is more than the file holds", f.path, key, header.Descr.Shape)
