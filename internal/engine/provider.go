@@ -11,14 +11,7 @@ import (
 func provide(options *ort.SessionOptions, provider string) error {
 	var err error
 	if provider == "CUDA" { // the one that the general call does not know
-		var cuda *ort.CUDAProviderOptions
-		if cuda, err = ort.NewCUDAProviderOptions(); err == nil {
-			defer cuda.Destroy()
-			// Else products of float32 have the 10 bits of TF32, and say little about a graph.
-			if err = cuda.Update(map[string]string{"use_tf32": "0"}); err == nil {
-				err = options.AppendExecutionProviderCUDA(cuda)
-			}
-		}
+		err = provideCUDA(options)
 	} else {
 		err = options.AppendExecutionProvider(provider, nil)
 	}
@@ -26,6 +19,19 @@ func provide(options *ort.SessionOptions, provider string) error {
 		return fmt.Errorf("ONNX Runtime %s has no execution provider %s that can be used here: %w", ort.GetVersion(), provider, err)
 	}
 	return nil
+}
+
+func provideCUDA(options *ort.SessionOptions) error {
+	cuda, err := ort.NewCUDAProviderOptions()
+	if err != nil {
+		return err
+	}
+	defer cuda.Destroy()
+	// Else products of float32 have the 10 bits of TF32, and say little about a graph.
+	if err := cuda.Update(map[string]string{"use_tf32": "0"}); err != nil {
+		return err
+	}
+	return options.AppendExecutionProviderCUDA(cuda)
 }
 
 // onGPU reports whether an execution provider is one of a GPU. Its driver reserves address space as large as the

@@ -1,8 +1,8 @@
 // Package testsample lets a long list of cases keep a sample in make test and make test-all.
 //
-// Make test runs go test -short, and make test-all runs it without: then a quarter more cases are tried, where a
-// sample has four or more (lists stand in lists, and of each such a pair one more would be twice as many). Make test-every sets the variable Every, and every case of every list is tried. What is left out is a skipped test
-// that says how much.
+// Make test runs go test -short, and make test-all runs it without: then a quarter more cases are tried, rounded
+// down: lists stand in lists, and one more of each would be twice as many. Make test-every sets the variable Every,
+// and every case of every list is tried. What is left out is a skipped test that says how much.
 package testsample
 
 import (

@@ -169,8 +169,7 @@ ops() { # value of ROPE_TEST_PROVIDER
 models() {
 	hosts=$here/../../../scripts/hosts
 	[ -x "$BUILD/rope-rewrite" ] || { impossible "$BUILD/rope-rewrite is missing"; return; }
-	[ -e "$BUILD/host-cases/cases.json" ] ||
-		onnxruntime python3 "$hosts/prepare.py" "$BUILD/rope-rewrite" "$library" "$hosts/../../testdata" "$BUILD/host-cases" || return
+	onnxruntime python3 "$hosts/prepare.py" "$BUILD/rope-rewrite" "$library" "$hosts/../../testdata" "$BUILD/host-cases" || return
 	onnxruntime python3 "$hosts/ort.py" "$BUILD/host-cases" "$library" "$provider"
 }
 
@@ -185,11 +184,9 @@ decoder() {
 	[ -x "$BUILD/rope-rewrite" ] || { impossible "$BUILD/rope-rewrite is missing"; return; }
 	folder=${TMPDIR:-/tmp}/rope-gpu-models
 	model=$folder/llama-1b
-	[ -e "$model/fixed.onnx" ] || {
-		python3 "$here/../../../scripts/big_models.py" "$folder" llama-1b &&
-			onnxruntime "$BUILD/rope-rewrite" "$model/model.onnx" -o "$model/growing.onnx" --precision fast &&
-			onnxruntime "$BUILD/rope-rewrite" "$model/model.onnx" -o "$model/fixed.onnx" --precision fast --kv fixed:capacity=4096
-	} || return
+	[ -e "$model/model.onnx" ] || python3 "$here/../../../scripts/big_models.py" "$folder" llama-1b || return
+	onnxruntime "$BUILD/rope-rewrite" "$model/model.onnx" --force -o "$model/growing.onnx" --precision fast || return
+	onnxruntime "$BUILD/rope-rewrite" "$model/model.onnx" --force -o "$model/fixed.onnx" --precision fast --kv fixed:capacity=4096 || return
 	onnxruntime with torch python3 "$here/model_gpu.py" "$library" "$model"
 }
 

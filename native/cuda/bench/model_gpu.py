@@ -12,7 +12,6 @@ logits of the last tokens are from the exported model's in this precision, relat
 """
 
 import argparse
-import json
 import os
 import sys
 import time
@@ -21,6 +20,8 @@ import numpy as np
 import onnxruntime as ort
 import torch
 
+from sessions import CUDA, median, need, session
+
 PROMPT, STEPS = 2000, 40
 TYPES = {"tensor(float16)": torch.float16, "tensor(float)": torch.float32}
 NUMPY = {torch.float16: np.float16, torch.float32: np.float32, torch.int64: np.int64, torch.int32: np.int32}
@@ -28,14 +29,7 @@ NUMPY = {torch.float16: np.float16, torch.float32: np.float32, torch.int64: np.i
 
 class Decoder:
     def __init__(self, path, library=None, device_inputs=False, graph=False):
-        options = ort.SessionOptions()
-        options.log_severity_level = 3
-        if device_inputs:
-            options.add_session_config_entry("rope.device_inputs", "1")
-        if library:
-            options.register_custom_ops_library(library)
-        settings = {"enable_cuda_graph": "1"} if graph else {}
-        self.session = ort.InferenceSession(path, options, providers=[("CUDAExecutionProvider", settings), "CPUExecutionProvider"])
+        self.session = session(path, library, device_inputs=device_inputs, graph=graph, fallback=True)
         self.inputs = {i.name: i for i in self.session.get_inputs()}
         self.numbers = "cuda" if device_inputs else "cpu"
         caches = [i for name, i in self.inputs.items() if name.startswith("past_key_values.")]
@@ -111,7 +105,7 @@ def run(decoder):
         last, took = decoder.step([token])
         logits.append(last)
         times.append(took)
-    return torch.stack(logits), of_prompt, sorted(times)[len(times) // 2]
+    return torch.stack(logits), of_prompt, median(times)
 
 
 def main():
@@ -119,8 +113,7 @@ def main():
     parser.add_argument("library")
     parser.add_argument("folder", help="with model.onnx, growing.onnx and fixed.onnx")
     options = parser.parse_args()
-    if "CUDAExecutionProvider" not in ort.get_available_providers():
-        sys.exit(f"model_gpu.py: this onnxruntime {ort.__version__} has no CUDAExecutionProvider: install onnxruntime-gpu in place of onnxruntime")
+    need(CUDA)
     at = lambda name: os.path.join(options.folder, name)
     ways = {
         "as exported": (at("model.onnx"), {}),

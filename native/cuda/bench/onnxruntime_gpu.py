@@ -26,9 +26,10 @@ import sys
 import time
 
 import numpy as np
-import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper
+
+from sessions import CPU, CUDA, median, need, session
 
 HEADS, KV_HEADS, SIZE = 32, 8, 128
 BOUNDS = {"float32": 2e-5, "float16": 4e-3, "bfloat16": 4e-2}
@@ -62,22 +63,6 @@ def model(element, bands=(0, 100), offsets=(0.0, -60.0), bare=False):
     return made.SerializeToString()
 
 
-def options_of(library):
-    options = ort.SessionOptions()
-    options.register_custom_ops_library(library)
-    return options
-
-
-def session(library, element, provider, graph=False, device_inputs=False):
-    options = ort.SessionOptions()
-    # Without this, a provider that does not load is left out with a warning.
-    options.add_session_config_entry("session.disable_cpu_ep_fallback", "0" if provider == "CPUExecutionProvider" else "1")
-    if device_inputs:
-        options.add_session_config_entry("rope.device_inputs", "1")
-    options.register_custom_ops_library(library)
-    return ort.InferenceSession(model(element), options, providers=[(provider, {"enable_cuda_graph": "1"} if graph else {})])
-
-
 class OnDevice:
     """Zeros in 16 bits on the GPU, which ONNX Runtime's Python makes without contents."""
 
@@ -92,8 +77,8 @@ class Decoder:
 
     def __init__(self, library, name, provider, capacity, **way):
         self.element = TYPES[name]
-        self.session = session(library, self.element, provider, **way)
-        self.device = "cuda" if provider == "CUDAExecutionProvider" else "cpu"
+        self.session = session(model(self.element), library, provider, **way)
+        self.device = "cuda" if provider == CUDA else "cpu"
         zeros = np.zeros((1, KV_HEADS, capacity, SIZE), np.float32 if name == "float32" else np.uint16)
         self.caches = {n: self.cache(zeros.copy(), name) for n in ("key", "value")}
         self.length = 0
@@ -131,7 +116,7 @@ class DeviceDecoder(Decoder):
     """A session whose tensors all stay on the GPU; those of single tokens at the same addresses, as a CUDA graph wants."""
 
     def __init__(self, library, name, capacity, **way):
-        super().__init__(library, name, "CUDAExecutionProvider", capacity, **way)
+        super().__init__(library, name, CUDA, capacity, **way)
         self.tensors = {}  # by the number of tokens
         self.again = way.get("device_inputs")  # else a binding has copied the length to the host, once
 
@@ -165,7 +150,7 @@ class DeviceDecoder(Decoder):
             start = time.perf_counter()
             self.run(self.tensors[length][1], length)
             times.append((time.perf_counter() - start) * 1e3)
-        return sorted(times)[len(times) // 2]
+        return median(times)
 
 
 def tokens(random, length):
@@ -186,8 +171,7 @@ def misplaced(library, plain_library):
     """The largest difference of the CUDA op, which ONNX Runtime takes for the CPU's, from the CPU's over some calls."""
     import torch
 
-    sessions = [ort.InferenceSession(model(TYPES["float32"], bare=True), options_of(path), providers=["CPUExecutionProvider"])
-                for path in (plain_library, library)]
+    sessions = [session(model(TYPES["float32"], bare=True), path, CPU) for path in (plain_library, library)]
     capacity = 300
     pinned = lambda *shape: torch.zeros(*shape, pin_memory=torch.cuda.is_available()).numpy()
     caches = [{n: pinned(1, KV_HEADS, capacity, SIZE) for n in ("key", "value")} for _ in sessions]
@@ -229,7 +213,7 @@ def time_decoding(library, name, provider, past):
         start = time.perf_counter()
         decoder.step(*step)
         times.append((time.perf_counter() - start) * 1e3)
-    kept = sorted(times)[len(times) // 2]
+    kept = median(times)
     query, key, value = tokens(random, 1)
     host = {"query": query, "key": key, "value": value, "cache_length": np.array([past], np.int32)}
     if name == "float32":
@@ -252,7 +236,7 @@ def on_device(library, name, bound, past):
     """Compares and times the ways of a session whose tensors are all on the GPU; says whether all were right."""
     right = True
     for way, settings in WAYS.items():
-        worst = compare(Decoder(library, name, "CPUExecutionProvider", 256), DeviceDecoder(library, name, 256, **settings))
+        worst = compare(Decoder(library, name, CPU, 256), DeviceDecoder(library, name, 256, **settings))
         right &= worst <= bound
         decoder = DeviceDecoder(library, name, past + 64, **settings)
         decoder.length = past
@@ -282,25 +266,23 @@ def found(library):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library")
-    parser.add_argument("--provider", default="CUDAExecutionProvider")
+    parser.add_argument("--provider", default=CUDA)
     parser.add_argument("--misplaced", help="the library of CUDA ops for the CPU's provider; nothing else is run")
     options = parser.parse_args()
     if options.misplaced:
         sys.exit(0 if misplaced(options.misplaced, options.library) else "onnxruntime_gpu.py: results differ")
-    if options.provider not in ort.get_available_providers():
-        sys.exit(f"onnxruntime_gpu.py: this onnxruntime {ort.__version__} has no {options.provider} (it has "
-                 f"{', '.join(ort.get_available_providers())}): install onnxruntime-gpu in place of onnxruntime")
-    past = 65536 if options.provider == "CUDAExecutionProvider" else 2048
+    need(options.provider)
+    past = 65536 if options.provider == CUDA else 2048
     failed = False
     for name, bound in BOUNDS.items():
-        worst = compare(*(Decoder(options.library, name, p, 256) for p in ("CPUExecutionProvider", options.provider)))
+        worst = compare(*(Decoder(options.library, name, p, 256) for p in (CPU, options.provider)))
         failed |= not worst <= bound
         kept, copied = time_decoding(options.library, name, options.provider, past)
         sentence = f"{name}: off by {worst:.1e} from the CPU's op (bound {bound:.0e}); a token at {past} keys {kept:.3f} ms"
         if copied is not None:
             sentence += f", {copied:.1f} ms with a cache on the host"
         print(sentence, flush=True)
-    if options.provider == "CUDAExecutionProvider":
+    if options.provider == CUDA:
         for name, bound in BOUNDS.items():
             failed |= not on_device(options.library, name, bound, past)
         failed |= not found(options.library)
