@@ -148,12 +148,14 @@ gpu: build cuda-bench ## Run on this machine's GPU what no other machine can sho
 	@sh scripts/build-native.sh $(BUILD)/native cuda_device_test -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	@sh scripts/build-native.sh $(BUILD)/native rope_ops_misplaced -DCMAKE_BUILD_TYPE=Release $(cuda_options)
 	@$(GO) test -c -o $(BUILD)/customop.test ./customop
+	@$(GO) build -o $(BUILD)/mutants ./cmd/dev/mutants
 	@sh native/cuda/bench/gpu.sh $(BUILD)/gpu
 
 gpu-rehearsal: native ## Rehearse make gpu with the kernels emulated on the host (PATH's python3 may have torch and onnxruntime)
 	@sh scripts/build-native.sh $(BUILD)/native cuda_emulation_test -DCMAKE_BUILD_TYPE=Release
 	@sh scripts/build-native.sh $(BUILD)/native rope_cuda_bench_emulated -DCMAKE_BUILD_TYPE=Release
 	@sh scripts/build-native.sh $(BUILD)/native rope_ops_emulated -DCMAKE_BUILD_TYPE=Release
+	@$(GO) build -o $(BUILD)/mutants ./cmd/dev/mutants
 	@sh native/cuda/bench/gpu.sh --emulated $(BUILD)/gpu-rehearsal
 
 lint: ## Check formatting (gofmt, clang-format) and includes, and run go vet and staticcheck
@@ -299,7 +301,7 @@ record: build ## Write what the command makes of every test model to build/recor
 	$(GO) run ./cmd/dev/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt
 
 clean: ## Remove what was built (downloads stay)
-	rm -rf $(BUILD)/rope-rewrite $(BUILD)/tests.json $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/customop.test $(BUILD)/host-cases $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
+	rm -rf $(BUILD)/rope-rewrite $(BUILD)/tests.json $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/customop.test $(BUILD)/mutants $(BUILD)/host-cases $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
 
 clean-downloads: ## Remove what was fetched
 	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/gguf $(BUILD)/cuda-toolkit $(BUILD)/hosts $(BUILD)/peers

@@ -22,10 +22,16 @@ type outcome struct {
 	Differs  bool   // from its export
 }
 
+// trial is what mutants are made of and where they run.
+type trial struct {
+	models   []string
+	provider string // ONNX Runtime's short name of an execution provider; "" is the CPU
+}
+
 // court makes and judges mutants of some exports.
 type court struct {
+	trial
 	judge  mutant.Judge
-	models []string
 	memory *testengine.Memory // of what rewrites evaluated; nil without
 	loaded map[string]*export
 }
@@ -127,10 +133,10 @@ func called(path string) string {
 
 // isolated makes a court whose mutants cannot end this process. close ends it. folder is where their files
 // stay, "" for nowhere.
-func isolated(models []string, folder string) (c *court, close func(), _ error) {
-	eng, err := engine.NewWorker(engine.Config{Threads: 1}, os.Args[0])
+func isolated(t trial, folder string) (c *court, close func(), _ error) {
+	eng, err := engine.NewWorker(engine.Config{Threads: 1, Provider: t.provider}, os.Args[0])
 	if err != nil {
 		return nil, nil, err
 	}
-	return &court{judge: mutant.Judge{Engine: eng, Worker: []string{os.Args[0]}, Folder: folder}, models: models}, func() { eng.Close() }, nil
+	return &court{trial: t, judge: mutant.Judge{Engine: eng, Worker: []string{os.Args[0]}, Folder: folder}}, func() { eng.Close() }, nil
 }

@@ -37,16 +37,18 @@ func (c *court) answer(ctx context.Context, q question) (outcome, error) {
 }
 
 // serve is what a judge does: it reads a question a line and writes an outcome a line.
-func serve(in io.Reader, out io.Writer, models []string) error {
-	if err := engine.LimitMemory(memory); err != nil {
-		return err
+func serve(in io.Reader, out io.Writer, t trial) error {
+	if t.provider == "" { // a GPU's driver reserves more address space than any limit
+		if err := engine.LimitMemory(memory); err != nil {
+			return err
+		}
 	}
 	debug.SetMemoryLimit(4 * remembered)
-	eng, err := engine.NewLocal(engine.Config{Threads: 1, Runtime: os.Getenv(customop.RuntimeVariable), Library: os.Getenv(customop.LibraryVariable)})
+	eng, err := engine.NewLocal(engine.Config{Threads: 1, Provider: t.provider, Runtime: os.Getenv(customop.RuntimeVariable), Library: os.Getenv(customop.LibraryVariable)})
 	if err != nil {
 		return err
 	}
-	c := court{judge: mutant.Judge{Engine: eng}, models: models, memory: testengine.New(remembered)}
+	c := court{trial: t, judge: mutant.Judge{Engine: eng}, memory: testengine.New(remembered)}
 	answers := json.NewEncoder(out)
 	for questions := json.NewDecoder(in); ; {
 		var q question
@@ -74,12 +76,12 @@ type judge struct {
 }
 
 // ask has a judge answer, and where the process ends by itself or takes longer than a minute a court with workers.
-func (j *judge) ask(models []string, q question) (outcome, error) {
-	o, err := j.once(models, q)
+func (j *judge) ask(t trial, q question) (outcome, error) {
+	o, err := j.once(t, q)
 	if err == nil {
 		return o, nil
 	}
-	c, end, err := isolated(models, "")
+	c, end, err := isolated(t, "")
 	if err != nil {
 		return outcome{}, err
 	}
@@ -87,12 +89,12 @@ func (j *judge) ask(models []string, q question) (outcome, error) {
 	return c.answer(context.Background(), q)
 }
 
-func (j *judge) once(models []string, q question) (o outcome, err error) {
+func (j *judge) once(t trial, q question) (o outcome, err error) {
 	if j.given++; j.given > most {
 		j.close()
 	}
 	if j.command == nil {
-		if err := j.start(models); err != nil {
+		if err := j.start(t); err != nil {
 			return o, err
 		}
 	}
@@ -109,8 +111,8 @@ func (j *judge) once(models []string, q question) (o outcome, err error) {
 	return o, err
 }
 
-func (j *judge) start(models []string) (err error) {
-	c := exec.Command(os.Args[0], append([]string{"-judge"}, models...)...)
+func (j *judge) start(t trial) (err error) {
+	c := exec.Command(os.Args[0], append([]string{"-judge", "-provider", t.provider}, t.models...)...)
 	if j.in, err = c.StdinPipe(); err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@
 //
 // Judges are processes of their own, which evaluate in themselves and remember what pieces of an export
 // gave: most of a mutant is as it was. A mutant that ends its judge is judged again with workers.
+//
+// With -provider CUDA what was proven on the CPU is run by CUDA's kernels, beside the mutant on the same GPU.
 package main
 
 import (
@@ -41,6 +43,7 @@ func main() {
 	jobs := flag.Int("jobs", 2, "mutants that are judged at a time")
 	table := flag.String("table", "", "table of pieces: print the sum of them, and judge nothing")
 	added := flag.String("add", "", "piece to put into the table first")
+	flag.StringVar(&r.provider, "provider", "", "execution provider that runs mutants and what they are rewritten to, such as CUDA; proofs are made on the CPU")
 	isJudge := flag.Bool("judge", false, "be a judge: read questions, write verdicts (for the command itself)")
 	flag.Parse()
 	r.models, r.Next = flag.Args(), r.First
@@ -52,7 +55,7 @@ func main() {
 		err = errors.New("name exports to change")
 	case err != nil:
 	case *isJudge:
-		err = serve(os.Stdin, os.Stdout, r.models)
+		err = serve(os.Stdin, os.Stdout, r.trial)
 	case r.file != "" && r.Commit == "":
 		err = errors.New("name the commit that the piece is judged at (-commit)")
 	default:
@@ -67,11 +70,11 @@ func main() {
 // judgeThem judges one mutant or many.
 func (r *run) judgeThem(only bool, jobs int) (err error) {
 	seed := r.First // a piece has its own
-	if err := r.begin(); err != nil {
+	if err := r.begin(jobs); err != nil {
 		return err
 	}
 	if only {
-		return keep(r.models, seed, ".")
+		return keep(r.trial, seed, ".")
 	}
 	err = r.all(jobs)
 	fmt.Println(r.piece.String())

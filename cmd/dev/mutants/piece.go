@@ -14,8 +14,10 @@ import (
 type piece struct {
 	Commit  string
 	Exports []string
-	First   uint64
-	Next    uint64
+	// Provider is the execution provider that runs them; "" is the CPU.
+	Provider string `json:",omitempty"`
+	First    uint64
+	Next     uint64
 	counts
 	WrongOnes []string // seeds with what was changed
 	Seconds   float64  // that judging took

@@ -21,12 +21,12 @@ var outcomes = map[uint64]outcome{
 
 func begun(t *testing.T, file, commit string, models ...string) *run {
 	t.Helper()
-	r := &run{file: file, models: models, made: 4}
+	r := &run{file: file, trial: trial{models: models}, made: 4}
 	r.Commit, r.First, r.Next, r.Exports = commit, 5, 5, []string{"models/b", "models/a"}
 	if err := r.save(file); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.begin(); err != nil {
+	if err := r.begin(1); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -46,9 +46,9 @@ func TestPieceGoesOn(t *testing.T) {
 	r.note(5, outcomes[5], nil)
 	r.saved = time.Time{}
 	r.note(7, outcomes[7], nil) // seed 6 is still judged, so that 7 is judged again after an interruption
-	again := &run{file: file, models: models, made: 4}
+	again := &run{file: file, trial: trial{models: models}, made: 4}
 	again.Commit = "abc"
-	if err := again.begin(); err != nil {
+	if err := again.begin(1); err != nil {
 		t.Fatal(err)
 	}
 	if again.Next != 6 || again.Judged != 1 {
@@ -66,16 +66,21 @@ func TestPieceGoesOn(t *testing.T) {
 	}
 }
 
-// Counts of two commits, or of other exports, are not added up.
-func TestPieceOfAnotherCommit(t *testing.T) {
+// Counts of two commits, of other exports or of two execution providers are not added up.
+func TestPieceOfAnother(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "piece.json")
 	begun(t, file, "abc", "models/a/model.onnx", "models/b/model.onnx")
 	for commit, want := range map[string]string{"def": "begun at commit abc", "abc": "mutants of models/b"} {
-		r := &run{file: file, models: []string{"models/a/model.onnx"}}
+		r := &run{file: file, trial: trial{models: []string{"models/a/model.onnx"}}}
 		r.Commit = commit
-		if err := r.begin(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := r.begin(1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("commit %s: %v, want %q", commit, err, want)
 		}
+	}
+	r := &run{file: file, trial: trial{models: []string{"models/a/model.onnx", "models/b/model.onnx"}, provider: "CUDA"}}
+	r.Commit = "abc"
+	if err := r.begin(1); err == nil || !strings.Contains(err.Error(), `run by ""`) {
+		t.Errorf("another provider: %v", err)
 	}
 }
 
@@ -104,7 +109,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := strings.Join(columns, ",") + "\nabc,0,1,20,9,4,0,0,0,0,0,0\nabc,0,11,10,9,4,0,0,0,0,0,0\n"; string(text) != want {
+	if want := strings.Join(columns, ",") + "\nabc,0,1,20,9,4,0,0,0,0,0,0,\nabc,0,11,10,9,4,0,0,0,0,0,0,\n"; string(text) != want {
 		t.Errorf("%s, want %s", text, want)
 	}
 }

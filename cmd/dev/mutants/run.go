@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/dev/internal/mutant"
@@ -15,7 +17,7 @@ import (
 // run is shared by the jobs.
 type run struct {
 	sync.Mutex
-	models []string
+	trial
 	judged int    // at which it ends, where made is 0
 	made   int    // at which it ends
 	file   string // of the piece; "" keeps none
@@ -30,16 +32,30 @@ type run struct {
 }
 
 // supported are the exports that are rewritten and run: the mutants of others say nothing.
-func supported(models []string) (list []string, _ error) {
-	var j judge
-	defer j.close()
-	for _, path := range models {
-		o, err := j.ask(nil, question{Whole: path})
-		if err != nil {
-			return nil, err
-		}
+func supported(t trial, jobs int) (list []string, _ error) {
+	outcomes, errs := make([]outcome, len(t.models)), make([]error, jobs)
+	var group sync.WaitGroup
+	var taken atomic.Int64
+	for k := range jobs {
+		group.Go(func() {
+			var j judge
+			defer j.close()
+			for errs[k] == nil {
+				i := int(taken.Add(1)) - 1
+				if i >= len(t.models) {
+					return
+				}
+				outcomes[i], errs[k] = j.ask(trial{provider: t.provider}, question{Whole: t.models[i]})
+			}
+		})
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for i, o := range outcomes {
 		if o.Verdict == mutant.Same {
-			list = append(list, path)
+			list = append(list, t.models[i])
 			continue
 		}
 		fmt.Printf("# left out, %s: %s\n", o.Verdict, o.Text)
@@ -48,7 +64,7 @@ func supported(models []string) (list []string, _ error) {
 }
 
 // begin is a run of all exports that are supported, or of those of its piece, which goes on where that ended.
-func (r *run) begin() (err error) {
+func (r *run) begin(jobs int) (err error) {
 	old, err := readPiece(r.file)
 	if err != nil {
 		return err
@@ -58,9 +74,10 @@ func (r *run) begin() (err error) {
 			return fmt.Errorf("%s: %w", r.file, err)
 		}
 	} else {
-		if r.models, err = supported(r.models); err != nil {
+		if r.models, err = supported(r.trial, jobs); err != nil {
 			return err
 		}
+		r.Provider = r.provider
 		for _, path := range r.models {
 			r.Exports = append(r.Exports, called(path))
 		}
@@ -73,6 +90,9 @@ func (r *run) begin() (err error) {
 func (r *run) goOn(old *piece) error {
 	if old.Commit != r.Commit {
 		return fmt.Errorf("this piece was begun at commit %s, and this is commit %s; begin another one", old.Commit, r.Commit)
+	}
+	if old.Provider != r.provider {
+		return fmt.Errorf("this piece is run by %q, and -provider is %q; begin another one", old.Provider, r.provider)
 	}
 	at := map[string]string{}
 	for _, path := range r.models {
@@ -111,7 +131,7 @@ func (r *run) work() {
 		if !more {
 			return
 		}
-		o, err := j.ask(r.models, question{Seed: seed})
+		o, err := j.ask(r.trial, question{Seed: seed})
 		r.note(seed, o, err)
 	}
 }
@@ -134,7 +154,7 @@ func (r *run) note(seed uint64, o outcome, err error) {
 	if err == nil && o.Verdict == mutant.Wrong {
 		fmt.Printf("seed %d: %s: %s\n", seed, o.Verdict, o.Text)
 		if r.wrong != "" {
-			err = keep(r.models, seed, filepath.Join(r.wrong, strconv.FormatUint(seed, 10)))
+			err = keep(r.trial, seed, filepath.Join(r.wrong, strconv.FormatUint(seed, 10)))
 		}
 	}
 	if err != nil {
@@ -160,11 +180,11 @@ func (r *run) note(seed uint64, o outcome, err error) {
 }
 
 // keep judges the mutant of a seed once more, with workers, and leaves its files in a folder.
-func keep(models []string, seed uint64, folder string) error {
+func keep(t trial, seed uint64, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	c, end, err := isolated(models, folder)
+	c, end, err := isolated(t, folder)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // columns of the table of pieces, which git keeps.
-var columns = []string{"commit", "exports", "first", "made", "judged", "same", "unchanged", "wrong", "control", "control_changed", "drawn", "drawn_changed"}
+var columns = []string{"commit", "exports", "first", "made", "judged", "same", "unchanged", "wrong", "control", "control_changed", "drawn", "drawn_changed", "provider"}
 
 // row is a piece as a line of the table.
 func (p *piece) row() []string {
@@ -19,7 +19,7 @@ func (p *piece) row() []string {
 	for _, n := range []int{p.Made(), p.Judged, p.Same, p.Kept, p.Wrong, p.Control, p.ControlChanged, p.Drawn, p.DrawnChanged} {
 		row = append(row, strconv.Itoa(n))
 	}
-	return row
+	return append(row, p.Provider)
 }
 
 // sum prints the sums of a table, into which a piece is put first, in the place of what is there of the same piece.
@@ -44,7 +44,7 @@ func sum(table, added string) error {
 	}
 	sums := make([]int, len(columns))
 	for _, row := range rows {
-		for i := 3; i < len(columns); i++ {
+		for i := 3; i < len(columns)-1; i++ {
 			n, err := strconv.Atoi(row[i])
 			if err != nil {
 				return fmt.Errorf("%s: %w", table, err)
@@ -52,7 +52,7 @@ func sum(table, added string) error {
 			sums[i] += n
 		}
 	}
-	for i := 3; i < len(columns); i++ {
+	for i := 3; i < len(columns)-1; i++ {
 		fmt.Printf("%s %d\n", columns[i], sums[i])
 	}
 	return nil

@@ -173,6 +173,16 @@ models() {
 	onnxruntime python3 "$hosts/ort.py" "$BUILD/host-cases" "$library" "$provider"
 }
 
+# Mutants of the test exports that are rewritten (proven on the CPU), run by CUDA's kernels beside the mutants themselves.
+mutants() { # how many
+	[ -x "$BUILD/mutants" ] || { impossible "$BUILD/mutants is missing"; return; }
+	piece=$(cd "$logs" && pwd)/mutants
+	cd "$here/../../.." &&
+		onnxruntime "$BUILD/mutants" -provider "$([ -n "$emulated" ] || echo CUDA)" -jobs "$(nproc)" -judged "$1" -seed 5000000 \
+			-commit "${COMMIT:-$(git rev-parse --short=8 HEAD)}" -piece "$piece.json" -wrong "$piece.wrong" \
+			testdata/models/*/model.onnx testdata/coverage/*/model.onnx testdata/field/*/model.onnx
+}
+
 layers() {
 	[ -z "$emulated" ] || { impossible "nothing is timed on the host"; return; }
 	onnxruntime with torch python3 "$here/layers_gpu.py" "$library"
@@ -211,6 +221,7 @@ step racecheck 400 passed few-kernels sanitize racecheck
 step provider 300 onnxruntime python3 "$here/onnxruntime_gpu.py" --provider "$provider" "$library"
 step models 300 models
 step layers 200 layers
+step mutants 400 mutants $([ -n "$emulated" ] && echo 20 || echo 2000)
 step decoder 400 decoder
 step go-ops 300 ops CUDA
 step profile 200 passed few-kernels profile
