@@ -150,3 +150,21 @@ func TestRoundedActivations(t *testing.T) {
 		t.Errorf("%s: %s, %v", v, why, err)
 	}
 }
+
+// A mutant's values have other sizes than its export declares; where buffers are shared by these, a rewrite is not to blame.
+func TestDeclaredSizes(t *testing.T) {
+	eng, m := opened(t, "qwen3__dynamo18")
+	changed := false
+	for _, n := range m.Graph.Nodes {
+		if n.Name == "node_transpose_5" {
+			n.Inputs[0], changed = "val_300", true
+		}
+	}
+	if !changed {
+		t.Fatal("there is no node_transpose_5")
+	}
+	judge := mutant.Judge{Engine: eng, Worker: []string{os.Args[0]}}
+	if v, why, err := judge.Judge(t.Context(), m); v != mutant.Same || err != nil {
+		t.Errorf("%s: %s, %v", v, why, err)
+	}
+}
