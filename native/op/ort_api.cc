@@ -76,7 +76,7 @@ void* OutputOf(const OrtApi& api, OrtKernelContext* context, size_t index, size_
   const std::string text =
       TextOf(api, api.KernelContext_GetOutput(context, index, shape.data(), shape.size(), &value));
   if (!text.empty()) {
-    throw Failure(describe() + " must have shape " + ShapeText(shape) + ": " + text);
+    throw Failure(describe() + " of shape " + ShapeText(shape) + " cannot be made: " + text);
   }
   if (value == nullptr) return nullptr;
   void* data = nullptr;
