@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -92,7 +93,7 @@ func (c *court) whole(ctx context.Context, path string) (outcome, error) {
 // try makes and judges the mutant of a seed.
 func (c *court) try(ctx context.Context, seed uint64) (outcome, error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
-	path := c.models[seed/inARow%uint64(len(c.models))]
+	path := c.path(seed)
 	e, err := c.export(ctx, path)
 	if err != nil {
 		return outcome{}, err
@@ -112,6 +113,25 @@ func (c *court) try(ctx context.Context, seed uint64) (outcome, error) {
 	}
 	return o, err
 }
+
+// able is an error where a mutant that did not run has taken the device with it: after an access beyond memory,
+// CUDA runs nothing more in this process.
+func (c *court) able(ctx context.Context, o outcome, q question) error {
+	if c.provider == "" || o.Verdict != mutant.NotRun || q.Whole != "" {
+		return nil
+	}
+	e, err := c.export(ctx, c.path(q.Seed))
+	if err != nil {
+		return err
+	}
+	if _, err := mutant.Run(ctx, c.judge.Engine, e.model, false); err != nil {
+		return fmt.Errorf("%s runs nothing any more: %w", c.provider, err)
+	}
+	return nil
+}
+
+// path is that of the export whose mutant a seed is.
+func (c *court) path(seed uint64) string { return c.models[seed/inARow%uint64(len(c.models))] }
 
 // differs reports whether a mutant gives other logits than its export: in float64, or where that cannot be
 // computed by more than rounding does.

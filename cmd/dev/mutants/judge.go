@@ -61,6 +61,9 @@ func serve(in io.Reader, out io.Writer, t trial) error {
 		if err != nil {
 			return err
 		}
+		if err := c.able(context.Background(), o, q); err != nil {
+			return err // a judge with workers says what is so of this mutant, and another one goes on
+		}
 		if err := answers.Encode(o); err != nil {
 			return err
 		}
