@@ -54,6 +54,8 @@
 // NaN; the op gives zeros. Where the two differ, the model's output for other tokens
 // must not depend on them; otherwise the site is unchanged.
 //
+// A model that shows a fault of this package gets a FaultError, and is as it was.
+//
 // ONNX Runtime ends the process on some graphs. With Options.Evaluation.Worker
 // pieces of the model are run in a child process, which is restarted when it ends;
 // the program then calls ServeIfWorker first in main.

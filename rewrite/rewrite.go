@@ -86,14 +86,15 @@ func (r *request) rewrite(ctx context.Context, eng *sharedengine.Engine) (v valu
 }
 
 // within runs stages within the limits of the options, and returns their errors as callers see them.
-func (r *request) within(ctx context.Context, stages func(context.Context, *sharedengine.Engine) (values, error)) (values, error) {
+func (r *request) within(ctx context.Context, stages func(context.Context, *sharedengine.Engine) (values, error)) (v values, err error) {
+	defer recovered(&err)
 	o := r.opts
 	eng := &sharedengine.Engine{Runtime: o.Evaluation.Runtime, Library: o.Evaluation.Library, Worker: o.Evaluation.Worker, Memory: o.Evaluation.Memory,
 		Prover: sharedengine.Prover(o.Evaluation.ProveWith)}
 	defer eng.Close()
 	limited, end := eng.Limited(ctx)
 	defer end()
-	v, err := stages(limited, eng)
+	v, err = stages(limited, eng)
 	err = public(err)
 	if cause := context.Cause(limited); ctx.Err() == nil && cause != nil {
 		err = cause

@@ -2,6 +2,7 @@ package mutant
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,12 +57,12 @@ func (j *Judge) Judge(ctx context.Context, m *onnx.Model) (v Verdict, why string
 		return NotRun, err.Error(), ctx.Err()
 	}
 	patched := original.Clone()
-	report, panicked, err := j.rewrite(ctx, patched)
+	report, err := rewrite.Rewrite(ctx, patched, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: j.Worker}, AllowUnchanged: true})
 	if ctx.Err() != nil {
 		return NotRun, "", ctx.Err()
 	}
-	if panicked != "" {
-		return Wrong, panicked, nil
+	if fault := (*rewrite.FaultError)(nil); errors.As(err, &fault) {
+		return Wrong, err.Error(), nil
 	}
 	if err != nil || report.Replaced() == 0 {
 		return Unchanged, fmt.Sprint(err), nil
@@ -96,17 +97,6 @@ func (j *Judge) Judge(ctx context.Context, m *onnx.Model) (v Verdict, why string
 		return Unsteady, reason, err
 	}
 	return Wrong, why, ctx.Err()
-}
-
-// rewrite rewrites a model without a method. Where that panics it says so.
-func (j *Judge) rewrite(ctx context.Context, m *onnx.Model) (_ *rewrite.Report, panicked string, _ error) {
-	defer func() {
-		if p := recover(); p != nil {
-			panicked = fmt.Sprintf("the rewrite panics: %v", p)
-		}
-	}()
-	report, err := rewrite.Rewrite(ctx, m, rewrite.Options{Evaluation: rewrite.Evaluation{Worker: j.Worker}, AllowUnchanged: true})
-	return report, "", err
 }
 
 // isRounding reports whether a model and what it was rewritten to differ by rounding alone: they are the same without

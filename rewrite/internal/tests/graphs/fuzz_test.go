@@ -3,6 +3,7 @@ package graphs_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -215,6 +216,9 @@ func rewritten(t testing.TB, data []byte, opts rewrite.Options) bool {
 	ctx, end := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer end()
 	report, err := rewrite.Rewrite(ctx, m, opts)
+	if fault := (*rewrite.FaultError)(nil); errors.As(err, &fault) {
+		t.Errorf("%v\n%s", err, fault.Stack)
+	}
 	if ctx.Err() != nil {
 		t.Errorf("it takes more than two minutes (%v)", err)
 	}

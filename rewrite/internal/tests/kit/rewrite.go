@@ -2,6 +2,8 @@ package kit
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testengine"
@@ -13,14 +15,18 @@ import (
 var memory = testengine.New(1 << 30)
 
 // Rewrite is rewrite.Rewrite by an engine that evaluates no piece of a model twice, unless a worker is
-// asked for.
+// asked for. A fault of the rewriter ends the test with a panic.
 func Rewrite(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*rewrite.Report, error) {
 	if len(opts.Evaluation.Worker) == 0 {
 		ctx = engine.WithOpener(ctx, func(c engine.Config) (engine.Engine, error) {
 			return memory.Open(c, local)
 		})
 	}
-	return rewrite.Rewrite(ctx, m, opts)
+	report, err := rewrite.Rewrite(ctx, m, opts)
+	if fault := (*rewrite.FaultError)(nil); errors.As(err, &fault) {
+		panic(fmt.Sprintf("%v\n%s", err, fault.Stack))
+	}
+	return report, err
 }
 
 func local(c engine.Config) (engine.Engine, error) { return engine.NewLocal(c) }
