@@ -51,12 +51,43 @@ func (g *Graph) PicksRows(input string) bool {
 	return false
 }
 
-// picks reports whether a node takes rows of a constant with more than two by the numbers of a value.
+// picks reports whether a node, or one inside its graphs, takes rows of a constant with more than two by the numbers
+// of a value.
 func (g *Graph) picks(n *onnx.Node, value string) bool {
-	if n.OpType != "Gather" && n.OpType != "GatherBlockQuantized" || n.Inputs[1] != value || g.Classes[n.Inputs[0]] != ConstantClass {
-		return false
+	for sub := range n.Subgraphs() {
+		for inner := range sub.AllNodes() {
+			if table := tableOf(inner, value); table != "" && (g.Classes[table] == ConstantClass || !g.has(table)) && g.manyRows(inner, table) {
+				return true
+			}
+		}
 	}
-	dims, known := g.constantDims[n.Inputs[0]]
+	table := tableOf(n, value)
+	return table != "" && g.Classes[table] == ConstantClass && g.manyRows(n, table)
+}
+
+// tableOf is what a node takes rows of by the numbers of a value; "" where it takes none.
+func tableOf(n *onnx.Node, value string) string {
+	switch inputs := n.Inputs; {
+	case n.OpType == "Gather" || n.OpType == "GatherBlockQuantized":
+		if len(inputs) > 1 && inputs[1] == value {
+			return inputs[0]
+		}
+	case n.OpType == "EmbedLayerNormalization":
+		if len(inputs) > 2 && inputs[0] == value {
+			return inputs[2]
+		}
+	}
+	return ""
+}
+
+// has reports whether a value is of this graph, and not of one inside a node.
+func (g *Graph) has(value string) bool {
+	return g.Producer[value] != nil || g.Inputs[value] != nil || g.Constants[value] != nil
+}
+
+// manyRows reports whether a table of which a node takes rows may have more than two.
+func (g *Graph) manyRows(n *onnx.Node, table string) bool {
+	dims, known := g.constantDims[table]
 	axis := n.Int("axis", 0)
 	if axis < 0 {
 		axis += int64(len(dims))

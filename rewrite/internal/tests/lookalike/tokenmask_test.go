@@ -2,6 +2,7 @@ package lookalike_test
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -37,6 +38,10 @@ func tokenMasks() []lookalike {
 		{name: "all but ids of 1", change: instead(func(p *patient) string {
 			return p.Op("Equal", "input_ids", p.Int(1))
 		}), is: keptAsBias},
+		{name: "ids of 0, whose rows a branch takes", change: func(p *patient) {
+			instead(func(p *patient) string { return "input_ids" })(p)
+			p.rowsInBranches()
+		}, is: keptAsBias},
 		{name: "ids times a number", change: func(p *patient) {
 			p.Scores(func(old string) string {
 				more := p.Op("Mul", p.Op("Sub", p.Float(1), p.Cast("input_ids", onnx.Float)), p.Float(-1e9))
@@ -48,4 +53,19 @@ func tokenMasks() []lookalike {
 		cases[i].models = []string{"llama__ts17"}
 	}
 	return cases
+}
+
+// rowsInBranches lets both branches of an If take the rows of token ids.
+func (p *patient) rowsInBranches() {
+	whether := p.Op("Greater", p.Size("input_ids", 0), p.Int(0))
+	for _, n := range p.Graph.Nodes {
+		if n.OpType != "Gather" || n.Inputs[1] != "input_ids" {
+			continue
+		}
+		branch := func(name string) *onnx.Attribute {
+			return onnx.GraphAttr(name, &onnx.Graph{Name: name, Nodes: []*onnx.Node{onnx.NewNode("Gather", slices.Clone(n.Inputs), []string{name + ".rows"})},
+				Outputs: []*onnx.ValueInfo{{Name: name + ".rows", Type: onnx.Float}}})
+		}
+		*n = *onnx.NewNode("If", []string{whether}, n.Outputs, branch("then_branch"), branch("else_branch"))
+	}
 }
