@@ -1,8 +1,8 @@
 // Package testsample lets a long list of cases keep a sample in make test and make test-all.
 //
-// Make test runs go test -short, and make test-all runs it without: then a quarter more cases are tried, rounded
-// down: lists stand in lists, and one more of each would be twice as many. Make test-every sets the variable Every,
-// and every case of every list is tried. What is left out is a skipped test that says how much.
+// Make test-every sets the variable Every, and every case of every list is tried. Make test runs go test -short, and
+// make test-all runs it without: the lists have the same samples, and tests that are left out of make test are run.
+// What is left out is a skipped test that says how much.
 package testsample
 
 import (
@@ -16,25 +16,22 @@ import (
 // Every is the environment variable that asks for all cases, if it is not empty.
 const Every = "ROPE_TEST_EVERY"
 
-// size is how many of so many cases are tried where a sample of make test has n, and the command that tries more.
-func size(count, n int) (tried int, more string) {
-	switch {
-	case testing.Short():
-		return min(n, count), "test-all"
-	case !EveryCase():
-		return min(n+n/4, count), "test-every"
+// size is how many of so many cases are tried where a sample has n.
+func size(count, n int) int {
+	if EveryCase() {
+		return count
 	}
-	return count, ""
+	return min(n, count)
 }
 
 // EveryCase reports whether every case is asked for.
 func EveryCase() bool { return os.Getenv(Every) != "" && !testing.Short() }
 
-// Of returns the cases that are tried: n of them under -short, the first and the others at
-// equal distances behind it, and a quarter more without.
+// Of returns the cases that are tried: n of them, the first and the others at equal distances behind it, unless
+// every case is asked for.
 func Of[T any](t *testing.T, cases []T, n int) []T {
 	t.Helper()
-	n, more := size(len(cases), n)
+	n = size(len(cases), n)
 	if n == len(cases) {
 		return cases
 	}
@@ -42,7 +39,7 @@ func Of[T any](t *testing.T, cases []T, n int) []T {
 	for _, i := range spread(len(cases), n) {
 		picked = append(picked, cases[i])
 	}
-	left(t, len(cases)-n, len(cases), more)
+	left(t, len(cases)-n, len(cases))
 	return picked
 }
 
@@ -65,13 +62,12 @@ func OfMap[K cmp.Ordered, V any](t *testing.T, cases map[K]V, n int) map[K]V {
 	return picked
 }
 
-// Times returns how often something drawn is tried: n times under -short, a quarter more often without, and all
-// times where every case is asked for.
+// Times returns how often something drawn is tried: n times, and all times where every case is asked for.
 func Times(t *testing.T, all, n int) int {
 	t.Helper()
-	n, more := size(all, n)
+	n = size(all, n)
 	if n < all {
-		left(t, all-n, all, more)
+		left(t, all-n, all)
 	}
 	return n
 }
@@ -93,7 +89,7 @@ func Long(t testing.TB, why string) {
 }
 
 // left makes what is left out a test that is skipped, for the list at the end of the command.
-func left(t *testing.T, left, of int, more string) {
+func left(t *testing.T, left, of int) {
 	t.Helper()
-	t.Run("left out", func(t *testing.T) { t.Skipf("left to make %s: %d of %d cases", more, left, of) })
+	t.Run("left out", func(t *testing.T) { t.Skipf("left to make test-every: %d of %d cases", left, of) })
 }

@@ -44,12 +44,12 @@ func TestSample(t *testing.T) {
 		want        []string
 	}{
 		{"-test.short", "", []string{
-			"of a list [8 6 4 2]", "left to make test-all: 4 of 8 cases", "of a short list [8 7 6 5 4]", "by name [a]", "2 of 3 cases", "times 10", "90 of 100 cases",
+			"of a list [8 6 4 2]", "left to make test-every: 4 of 8 cases", "of a short list [8 7 6 5 4]", "by name [a]", "2 of 3 cases", "times 10", "90 of 100 cases",
 			"left to make test-all: it is large", "left to make test-every: it is large",
 		}},
-		{"-test.short", "1", []string{"left to make test-all: 4 of 8 cases", "left to make test-every: it is large"}},
+		{"-test.short", "1", []string{"left to make test-every: 4 of 8 cases", "left to make test-every: it is large"}},
 		{"-test.v", "", []string{
-			"of a list [8 7 5 4 2]", "left to make test-every: 3 of 8 cases", "by name [a]", "left to make test-every: 2 of 3 cases", "times 12", "88 of 100 cases",
+			"of a list [8 6 4 2]", "left to make test-every: 4 of 8 cases", "by name [a]", "left to make test-every: 2 of 3 cases", "times 10", "90 of 100 cases",
 			"to the end of all", "left to make test-every: it is large",
 		}},
 		{"-test.v", "1", []string{"of a list [8 7 6 5 4 3 2 1]", "of a short list [8 7 6 5 4]", "by name [a c d]", "times 100", "to the end of all", "to the end of every"}},
