@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 // A fault of the rewriter is an error of one line that names the place, and the model is as it was.
 func TestFault(t *testing.T) {
+	testruntime.Require(t)
 	m, err := onnx.Open("../testdata/models/llama__dynamo18/model.onnx")
 	if err != nil {
 		t.Fatal(err)
