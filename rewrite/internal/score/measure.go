@@ -45,6 +45,9 @@ func (s *Scorer) fitWith(ctx context.Context, fit *Fit) (*Fit, error) {
 				return nil, err
 			}
 		}
+		if err := s.oneText(ctx); err != nil {
+			return nil, err
+		}
 	}
 	pt := s.within(dim.Point{B: 2, L: 5, P: 4})
 	large, err := s.sample(ctx, rng, fit, pt, eval.Padding(rng, pt, eval.NoPadding), func() float64 { return 6e4*rng.Float64() - 3e4 })

@@ -42,6 +42,12 @@ func tokenMasks() []lookalike {
 			instead(func(p *patient) string { return "input_ids" })(p)
 			p.rowsInBranches()
 		}, is: keptAsBias},
+		{name: "texts by number", change: func(p *patient) {
+			p.texts(func(query, key string) string { return p.Op("Equal", query, key) })
+		}, is: keptAsBias},
+		{name: "texts by number, later ones hidden", change: func(p *patient) {
+			p.texts(func(query, key string) string { return p.Op("Not", p.Op("Less", query, key)) })
+		}, is: keptAsBias},
 		{name: "ids times a number", change: func(p *patient) {
 			p.Scores(func(old string) string {
 				more := p.Op("Mul", p.Op("Sub", p.Float(1), p.Cast("input_ids", onnx.Float)), p.Float(-1e9))
@@ -53,6 +59,15 @@ func tokenMasks() []lookalike {
 		cases[i].models = []string{"llama__ts17"}
 	}
 	return cases
+}
+
+// texts hides keys by the numbers of the padding mask for query and key, but nothing from padded tokens: with 0 and 1 it is
+// padding.
+func (p *patient) texts(visible func(query, key string) string) {
+	p.Scores(func(old string) string {
+		query, key := p.Op("Unsqueeze", "attention_mask", p.Ints(1, 3)), p.Op("Unsqueeze", "attention_mask", p.Ints(1, 2))
+		return p.Op("Where", p.Op("Or", visible(query, key), p.Op("Equal", query, p.Int(0))), old, p.Float(-1e9))
+	})
 }
 
 // rowsInBranches lets both branches of an If take the rows of token ids.
