@@ -2,8 +2,10 @@ package mutant
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -119,8 +121,9 @@ func (j *Judge) isRounding(ctx context.Context, original, patched *onnx.Model, w
 	return err == nil && exact.Off(other) <= allowed, ctx.Err()
 }
 
-// sameWithoutSteps reports whether a model and what it was rewritten to round activations to integers in products by
-// weights of few bits, where the last bit of a number decides about a whole step, and are the same without that.
+// sameWithoutSteps reports whether a model and what it was rewritten to round activations to integers, where the last
+// bit of a number, or a padded token that is the largest of all, decides about a whole step, and are the same without
+// that.
 func (j *Judge) sameWithoutSteps(ctx context.Context, original, patched *onnx.Model) (bool, error) {
 	smooth, steps := withoutSteps(original)
 	if !steps {
@@ -135,8 +138,9 @@ func (j *Judge) sameWithoutSteps(ctx context.Context, original, patched *onnx.Mo
 	return err == nil && want.Off(got) <= allowed, ctx.Err()
 }
 
-// withoutSteps is a copy of a model whose products by weights of few bits leave activations in float32. steps says
-// whether any did not.
+// withoutSteps is a copy of a model whose products by weights of few bits leave activations in float32, and whose
+// activations of 8 bits have steps of one size, and not of the size that the largest of all tokens asks for. steps says
+// whether there are any.
 func withoutSteps(m *onnx.Model) (_ *onnx.Model, steps bool) {
 	const inFloat32, inInt8 = 1, 4
 	m = m.Clone()
@@ -144,6 +148,16 @@ func withoutSteps(m *onnx.Model) (_ *onnx.Model, steps bool) {
 		if n.OpType == "MatMulNBits" && n.Int("accuracy_level", 0) == inInt8 {
 			n.SetAttribute(onnx.IntAttr("accuracy_level", inFloat32))
 			steps = true
+		}
+	}
+	for g := range m.Graph.AllGraphs() {
+		for i, n := range g.Nodes {
+			if n.OpType == "DynamicQuantizeLinear" && len(n.Outputs) == 3 {
+				g.Nodes[i] = onnx.NewNode("QuantizeLinear", []string{n.Inputs[0], n.Outputs[1], n.Outputs[2]}, n.Outputs[:1])
+				g.Initializers = append(g.Initializers, onnx.NewTensor(n.Outputs[1], onnx.Float, nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(1./16))),
+					onnx.NewTensor(n.Outputs[2], onnx.Uint8, nil, []byte{128}))
+				steps = true
+			}
 		}
 	}
 	return m, steps
