@@ -52,17 +52,14 @@ func (g *Graph) PicksRows(input string) bool {
 }
 
 // picks reports whether a node, or one inside its graphs, takes rows of a constant with more than two by the numbers
-// of a value.
+// of a value. What a table inside is made of is not known.
 func (g *Graph) picks(n *onnx.Node, value string) bool {
-	for sub := range n.Subgraphs() {
-		for inner := range sub.AllNodes() {
-			if table := tableOf(inner, value); table != "" && (g.Classes[table] == ConstantClass || !g.has(table)) && g.manyRows(inner, table) {
-				return true
-			}
+	for each := range (&onnx.Graph{Nodes: []*onnx.Node{n}}).AllNodes() {
+		if table := tableOf(each, value); table != "" && (g.Classes[table] == ConstantClass || !g.has(table)) && g.manyRows(each, table) {
+			return true
 		}
 	}
-	table := tableOf(n, value)
-	return table != "" && g.Classes[table] == ConstantClass && g.manyRows(n, table)
+	return false
 }
 
 // tableOf is what a node takes rows of by the numbers of a value; "" where it takes none.

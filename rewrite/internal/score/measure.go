@@ -45,7 +45,7 @@ func (s *Scorer) fitWith(ctx context.Context, fit *Fit) (*Fit, error) {
 				return nil, err
 			}
 		}
-		if err := s.oneText(ctx); err != nil {
+		if err := s.oneText(ctx, fit); err != nil {
 			return nil, err
 		}
 	}

@@ -78,8 +78,8 @@ func (j *Judge) Judge(ctx context.Context, m *onnx.Model) (v Verdict, why string
 	got, err := Run(ctx, j.Engine, patched, j.Optimized)
 	if err != nil { // ONNX Runtime shares buffers by the sizes that a model declares, which are not the mutant's
 		original, patched = undeclared(original), undeclared(patched)
-		if undeclared, failed := Run(ctx, j.Engine, original, j.Optimized); failed == nil {
-			want = undeclared
+		if other, failed := Run(ctx, j.Engine, original, j.Optimized); failed == nil {
+			want = other
 			got, err = Run(ctx, j.Engine, patched, j.Optimized)
 		}
 	}

@@ -90,6 +90,27 @@ func opened(t *testing.T, name string) (engine.Engine, *onnx.Model) {
 	return eng, m
 }
 
+// isSame fails the test if a rewrite of the mutant is not judged the same.
+func isSame(t *testing.T, eng engine.Engine, m *onnx.Model) {
+	t.Helper()
+	judge := mutant.Judge{Engine: eng, Worker: []string{os.Args[0]}}
+	if v, why, err := judge.Judge(t.Context(), m); v != mutant.Same || err != nil {
+		t.Errorf("%s: %s, %v", v, why, err)
+	}
+}
+
+// node is the node of a name.
+func node(t *testing.T, m *onnx.Model, name string) *onnx.Node {
+	t.Helper()
+	for n := range m.Graph.AllNodes() {
+		if n.Name == name {
+			return n
+		}
+	}
+	t.Fatalf("there is no node %s", name)
+	return nil
+}
+
 // A decoder with an encoder's keys and values as inputs is computed in float64 too.
 func TestExactWithMemory(t *testing.T) {
 	eng, m := opened(t, "moonshine__dynamo18")
@@ -130,10 +151,7 @@ func TestRoundedInABranch(t *testing.T) {
 	if !rounded {
 		t.Fatal("there is no node_slice_6")
 	}
-	judge := mutant.Judge{Engine: eng, Worker: []string{os.Args[0]}}
-	if v, why, err := judge.Judge(t.Context(), m); v != mutant.Same || err != nil {
-		t.Errorf("%s: %s, %v", v, why, err)
-	}
+	isSame(t, eng, m)
 }
 
 // Where activations are rounded to 8 bits, the last bit of one decides about a whole step: no rewrite is wrong by that.
@@ -145,45 +163,20 @@ func TestRoundedActivations(t *testing.T) {
 			break
 		}
 	}
-	judge := mutant.Judge{Engine: eng, Worker: []string{os.Args[0]}}
-	if v, why, err := judge.Judge(t.Context(), m); v != mutant.Same || err != nil {
-		t.Errorf("%s: %s, %v", v, why, err)
-	}
+	isSame(t, eng, m)
 }
 
 // A mutant's values have other sizes than its export declares; where buffers are shared by these, a rewrite is not to blame.
 func TestDeclaredSizes(t *testing.T) {
 	eng, m := opened(t, "qwen3__dynamo18")
-	changed := false
-	for _, n := range m.Graph.Nodes {
-		if n.Name == "node_transpose_5" {
-			n.Inputs[0], changed = "val_300", true
-		}
-	}
-	if !changed {
-		t.Fatal("there is no node_transpose_5")
-	}
-	judge := mutant.Judge{Engine: eng, Worker: []string{os.Args[0]}}
-	if v, why, err := judge.Judge(t.Context(), m); v != mutant.Same || err != nil {
-		t.Errorf("%s: %s, %v", v, why, err)
-	}
+	node(t, m, "node_transpose_5").Inputs[0] = "val_300"
+	isSame(t, eng, m)
 }
 
 // Where activations have 8 bits, their steps are as large as the largest number of all tokens asks for, padded ones included.
 func TestStepsOfPaddedTokens(t *testing.T) {
 	eng, m := opened(t, "llama__optimum-int8")
-	changed := false
-	for _, n := range m.Graph.Nodes {
-		if n.Name == "/model/layers.1/self_attn/Constant_63" { // in place of NaN, which queries give that see no key
-			n.SetAttribute(onnx.TensorAttr("value", onnx.NewTensor("", onnx.Float, []int64{1}, []byte{0, 0, 0x80, 0x3f})))
-			changed = true
-		}
-	}
-	if !changed {
-		t.Fatal("there is no such constant")
-	}
-	judge := mutant.Judge{Engine: eng, Worker: []string{os.Args[0]}}
-	if v, why, err := judge.Judge(t.Context(), m); v != mutant.Same || err != nil {
-		t.Errorf("%s: %s, %v", v, why, err)
-	}
+	ofNaN := node(t, m, "/model/layers.1/self_attn/Constant_63") // in place of NaN, which queries give that see no key
+	ofNaN.SetAttribute(onnx.TensorAttr("value", onnx.NewTensor("", onnx.Float, []int64{1}, []byte{0, 0, 0x80, 0x3f})))
+	isSame(t, eng, m)
 }
