@@ -46,7 +46,7 @@ type export struct {
 
 const (
 	remembered = 256 << 20 // bytes of what rewrites evaluated
-	inARow     = 50        // seeds of the same export, whose pieces are mostly the same
+	inARow     = 200       // seeds of the same export, whose pieces are mostly the same
 	drawn      = 10        // of the mutants of other than control nodes, one in so many is compared with its export; of all, one in so many is run optimised
 )
 

@@ -43,7 +43,7 @@ func serve(in io.Reader, out io.Writer, t trial) error {
 			return err
 		}
 	}
-	debug.SetMemoryLimit(4 * remembered)
+	debug.SetMemoryLimit(12 * remembered) // a tenth faster than four times as much
 	eng, err := engine.NewLocal(engine.Config{Threads: 1, Provider: t.provider, Runtime: os.Getenv(customop.RuntimeVariable), Library: os.Getenv(customop.LibraryVariable)})
 	if err != nil {
 		return err

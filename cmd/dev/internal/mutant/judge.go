@@ -47,7 +47,7 @@ func (j *Judge) Judge(ctx context.Context, m *onnx.Model) (v Verdict, why string
 	if err != nil {
 		return NotRun, err.Error(), nil
 	}
-	if err := j.keep("mutant.onnx", raw); err != nil {
+	if err := j.keep("mutant.onnx", m); err != nil {
 		return NotRun, "", err
 	}
 	original, err := onnx.Parse(raw)
@@ -69,10 +69,7 @@ func (j *Judge) Judge(ctx context.Context, m *onnx.Model) (v Verdict, why string
 	if err != nil || report.Replaced() == 0 {
 		return Unchanged, fmt.Sprint(err), nil
 	}
-	if raw, err = patched.Marshal(); err == nil {
-		err = j.keep("patched.onnx", raw)
-	}
-	if err != nil {
+	if err := j.keep("patched.onnx", patched); err != nil {
 		return NotRun, "", err
 	}
 	got, err := Run(ctx, j.Engine, patched, j.Optimized)
@@ -183,9 +180,13 @@ func withoutHalves(m *onnx.Model) *onnx.Model {
 	return m
 }
 
-func (j *Judge) keep(name string, raw []byte) error {
+func (j *Judge) keep(name string, m *onnx.Model) error {
 	if j.Folder == "" {
 		return nil
+	}
+	raw, err := m.Marshal()
+	if err != nil {
+		return err
 	}
 	return os.WriteFile(filepath.Join(j.Folder, name), raw, 0o644)
 }
