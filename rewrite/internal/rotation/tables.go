@@ -45,10 +45,11 @@ func (t table) axis() int { return slices.Index(t.dims, dim.LengthExtent) }
 // rows returns the value for a batch whose tokens have these positions.
 func (t table) rows(positions []int64, batch int64) engine.Tensor {
 	out := engine.Tensor{Type: t.whole.Type, Dims: dim.Evaluate(t.dims, dim.Point{B: batch, L: int64(len(positions))})}
+	out.Data = make([]byte, 0, out.Len()*int64(out.Type.Size()))
 	axis, wide := t.axis(), slices.Index(t.dims, dim.BatchExtent)
 	var copyFrom func(from []byte, d int)
 	copyFrom = func(from []byte, d int) {
-		if d == len(t.dims) {
+		if d > max(axis, wide) { // the rest of a row, in one piece
 			out.Data = append(out.Data, from...)
 			return
 		}
