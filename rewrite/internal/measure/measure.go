@@ -15,6 +15,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/positions"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/rotation"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -45,6 +46,7 @@ type Measured struct {
 	Turned        bool                      // query and key enter the site already rotated, in a way that was not measured (turned.go)
 	Slots         *Slots                    // how a cache of fixed size is written; nil where it grows
 	Exact         provenance.Exact          // for which calls mask and positions were compared without sampling
+	WithoutKeys   score.WithoutKeys         // whose queries saw no key in these calls
 	Rotated       *Rotated                  // of a rotation without its attention (site.Site.Alone); nil for others
 }
 
@@ -109,7 +111,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	}
 	a.Mask, a.Softcap, a.Sinks, out.Mask = scores.Mask, scores.Curve.Softcap, scores.Sinks, scores.padding
 	a.Distance = scores.Distance
-	out.Exact = scores.Exact
+	out.Exact, out.WithoutKeys = scores.Exact, scores.WithoutKeys
 	out.TokenLimit, out.Others, out.ScalarBias = scores.Tokens, scores.Others, scores.scalarBias
 	if out.Slots != nil {
 		out.Slots.Consecutive = out.Slots.Consecutive || scores.consecutive

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/score"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
@@ -63,7 +64,7 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 	}
 	smp.Mask = paddingOf(m, smp, heads, feeds)
 	padded, real := PaddedQueries(m, smp, heads)
-	c.realWithoutKeys = c.realWithoutKeys || real
+	c.tried.Real, c.tried.Padded = c.tried.Real || real, c.tried.Padded || slices.Contains(padded, true)
 	return RowsOfOutput(m, t.pt, func(b, i int64) RowKind {
 		switch {
 		case none != nil && none[b*t.pt.L+i]:
@@ -169,6 +170,20 @@ func PaddedQueries(m *measure.Measured, smp score.Sample, heads int64) (list []b
 		}
 	}
 	return list, real
+}
+
+// untried judges queries that see no key in some small call, and in no trial: what the original gives them is
+// unknown then. Such a token that is no padding is refused; a padded one counts as one for which the op differs.
+func (c *comparison) untried() error {
+	may := c.measured.WithoutKeys
+	if c.measured.LengthTracked != nil { // its trials have such rows
+		return nil
+	}
+	if may.Real && !c.tried.Real {
+		return graph.Refuse(c.site.Softmax, "its mask hides all keys from some tokens that are not padding, in calls of a few tokens only, and what the original gives for these was not compared")
+	}
+	c.proof.PaddedDiffer = c.proof.PaddedDiffer || may.Padded && !c.tried.Padded
+	return nil
 }
 
 // RowsOfOutput returns the kind of row of each element of the output, from the kind of

@@ -3,6 +3,7 @@ package score
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -19,7 +20,36 @@ type Fit struct {
 	Others   []*onnx.ValueInfo // the integer inputs, other than the padding mask, that a bias reads
 	Exact    Exact             // what was compared without sampling
 
+	WithoutKeys WithoutKeys // whose queries saw no key in these calls
+
 	byDistance bool // a bias by distance is searched
+}
+
+// WithoutKeys says whose queries may see no key. What they get instead is not measured.
+type WithoutKeys struct {
+	Real   bool // those of tokens that are not padding
+	Padded bool // those of padded tokens beside others
+}
+
+// withoutKeys notes whose queries see no key in a sample. Without a padding mask other inputs, such as token ids, may
+// say what is padding; a hidden state that hides keys may do so from any query.
+func (s *Scorer) withoutKeys(fit *Fit, smp Sample) {
+	if s.mayHide() {
+		return
+	}
+	total, told := smp.Pt.Keys(), s.Mask != "" || len(s.Others) == 0
+	for r := range smp.out {
+		_, b, i := s.place(smp.Pt, r)
+		if keys := fit.Shown(smp, r, b, i); keys.First() >= 0 {
+			continue
+		}
+		row := smp.Mask[b*total : (b+1)*total]
+		if told && row[smp.Pt.P+i] != 0 {
+			fit.WithoutKeys.Real = true
+		} else if slices.Contains(row, 1) {
+			fit.WithoutKeys.Padded = true
+		}
+	}
 }
 
 // seesAsExpected returns an error if a key of the sample is visible and should not be, by

@@ -80,6 +80,20 @@ func paddingReaders() []lookalike {
 			},
 		},
 		{
+			name: "padding is hidden in calls without a past alone", models: averaging, kept: both(kit.DependsOnPadding),
+			change: func(p *patient) {
+				p.After("attention_mask", func(old string) string {
+					return p.Op("Max", old, p.Cast(p.Op("Greater", p.Past(), p.Int(0)), onnx.Int64))
+				})
+			},
+		},
+		{
+			name: "all keys are hidden with one cached token", models: averaging, kept: both("hides all keys from some tokens that are not padding"),
+			change: func(p *patient) {
+				p.VisibleIf(func() string { return p.Op("Not", p.Op("Equal", p.Past(), p.Int(1))) })
+			},
+		},
+		{
 			name: "the past is taken away from the place of a query", models: averaging, kept: both("hides all keys from some tokens that are not padding"),
 			change: func(p *patient) {
 				p.VisibleIf(func() string {
