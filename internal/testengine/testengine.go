@@ -233,10 +233,11 @@ func newHash() *hash {
 
 // part adds a part with its length, so that no two lists of parts are alike.
 func (h *hash) part(b []byte) {
-	length := binary.LittleEndian.AppendUint64(nil, uint64(len(b)))
-	for i := range h {
-		h[i].Write(length)
-		h[i].Write(b)
+	for i := range h { // a Hash copies what it is given; Bytes does not
+		var part [16]byte
+		binary.LittleEndian.PutUint64(part[:8], uint64(len(b)))
+		binary.LittleEndian.PutUint64(part[8:], maphash.Bytes(seeds[i], b))
+		h[i].Write(part[:])
 	}
 }
 
