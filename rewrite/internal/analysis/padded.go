@@ -40,7 +40,18 @@ func (m *measurer) paddedRead(ctx context.Context, l *eval.Evaluator, found []de
 	for _, f := range culprits {
 		refused[f.Index] = paddedDiffer + why
 	}
+	for _, f := range suspects { // what a rare call shows, no run of the stand-in has
+		later := slices.IndexFunc(found, func(d delimited) bool { return d.index > f.Index && m.Sites[d.index].showsPadded() })
+		if _, known := refused[f.Index]; later >= 0 && !known {
+			refused[f.Index] = fmt.Sprintf("%sand %s shows them to other tokens in some call", paddedDiffer, m.Sites[found[later].index].Node)
+		}
+	}
 	return refused, nil
+}
+
+// showsPadded reports whether a token that is not padding was seen to see one that is.
+func (s Site) showsPadded() bool {
+	return s.Attention != nil && s.Attention.Measured.Cases.RealSeesPadded
 }
 
 // paddedReadLater returns, by place, why sites are refused whose op differs from the original for padded queries that

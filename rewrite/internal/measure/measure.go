@@ -46,7 +46,7 @@ type Measured struct {
 	Turned        bool                      // query and key enter the site already rotated, in a way that was not measured (turned.go)
 	Slots         *Slots                    // how a cache of fixed size is written; nil where it grows
 	Exact         provenance.Exact          // for which calls mask and positions were compared without sampling
-	WithoutKeys   score.WithoutKeys         // whose queries saw no key in these calls
+	Cases         score.Cases               // what happens in these calls
 	Rotated       *Rotated                  // of a rotation without its attention (site.Site.Alone); nil for others
 }
 
@@ -111,7 +111,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	}
 	a.Mask, a.Softcap, a.Sinks, out.Mask = scores.Mask, scores.Curve.Softcap, scores.Sinks, scores.padding
 	a.Distance = scores.Distance
-	out.Exact, out.WithoutKeys = scores.Exact, scores.WithoutKeys
+	out.Exact, out.Cases = scores.Exact, scores.Cases
 	out.TokenLimit, out.Others, out.ScalarBias = scores.Tokens, scores.Others, scores.scalarBias
 	if out.Slots != nil {
 		out.Slots.Consecutive = out.Slots.Consecutive || scores.consecutive

@@ -39,7 +39,7 @@ type comparison struct {
 	precision            rope.Precision          // the least precise type of the original
 	groups               map[float64]trialErrors // by the magnitude of the hidden states
 	ran                  []trial                 // the trials that the original ran, as it ran them
-	tried                score.WithoutKeys       // whose queries saw no key in a trial
+	tried                score.Cases             // which queries without keys the trials had
 }
 
 // Compare tests nodes, with their constants, against the site: they must compute what
@@ -366,7 +366,7 @@ func (c *comparison) judge(t trial, errs trialErrors) error {
 
 // hint says, for the text of a refusal, what is unusual about the queries of a result.
 func (c *comparison) hint(result int) string {
-	if result == output && c.tried.Real {
+	if result == output && c.tried.RealWithoutKeys {
 		return "; its mask hides all keys from some tokens that are not padding, and the op gives zeros for these"
 	}
 	return ""

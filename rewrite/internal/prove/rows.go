@@ -64,7 +64,8 @@ func (c *comparison) rowKinds(ctx context.Context, result int, t trial, feeds ma
 	}
 	smp.Mask = paddingOf(m, smp, heads, feeds)
 	padded, real := PaddedQueries(m, smp, heads)
-	c.tried.Real, c.tried.Padded = c.tried.Real || real, c.tried.Padded || slices.Contains(padded, true)
+	c.tried.RealWithoutKeys = c.tried.RealWithoutKeys || real
+	c.tried.PaddedWithoutKeys = c.tried.PaddedWithoutKeys || slices.Contains(padded, true)
 	return RowsOfOutput(m, t.pt, func(b, i int64) RowKind {
 		switch {
 		case none != nil && none[b*t.pt.L+i]:
@@ -175,14 +176,14 @@ func PaddedQueries(m *measure.Measured, smp score.Sample, heads int64) (list []b
 // untried judges queries that see no key in some small call, and in no trial: what the original gives them is
 // unknown then. Such a token that is no padding is refused; a padded one counts as one for which the op differs.
 func (c *comparison) untried() error {
-	may := c.measured.WithoutKeys
+	may := c.measured.Cases
 	if c.measured.LengthTracked != nil { // its trials have such rows
 		return nil
 	}
-	if may.Real && !c.tried.Real {
+	if may.RealWithoutKeys && !c.tried.RealWithoutKeys {
 		return graph.Refuse(c.site.Softmax, "its mask hides all keys from some tokens that are not padding, in calls of a few tokens only, and what the original gives for these was not compared")
 	}
-	c.proof.PaddedDiffer = c.proof.PaddedDiffer || may.Padded && !c.tried.Padded
+	c.proof.PaddedDiffer = c.proof.PaddedDiffer || may.PaddedWithoutKeys && !c.tried.PaddedWithoutKeys
 	return nil
 }
 

@@ -99,7 +99,7 @@ func (s *Scorer) smallNumbers(ctx context.Context, fit *Fit, part *control.Part,
 		small, err := other.smallCalls(ctx, &like, copyWidth)
 		loaded.Session.Close()
 		e.Rows += small.Rows
-		fit.WithoutKeys = like.WithoutKeys
+		fit.Cases = like.Cases
 		switch {
 		case err == nil:
 		case bisect.Ended(err):

@@ -20,34 +20,38 @@ type Fit struct {
 	Others   []*onnx.ValueInfo // the integer inputs, other than the padding mask, that a bias reads
 	Exact    Exact             // what was compared without sampling
 
-	WithoutKeys WithoutKeys // whose queries saw no key in these calls
+	Cases Cases // what happens in these calls
 
 	byDistance bool // a bias by distance is searched
 }
 
-// WithoutKeys says whose queries may see no key. What they get instead is not measured.
-type WithoutKeys struct {
-	Real   bool // those of tokens that are not padding
-	Padded bool // those of padded tokens beside others
+// Cases say what happens to queries in some call, however rare it is.
+type Cases struct {
+	RealWithoutKeys   bool // a token that is not padding sees no key; what it gets instead is not measured
+	PaddedWithoutKeys bool // nor does a padded token beside others
+	RealSeesPadded    bool // a token that is not padding sees one that is
 }
 
-// withoutKeys notes whose queries see no key in a sample. Without a padding mask other inputs, such as token ids, may
-// say what is padding; a hidden state that hides keys may do so from any query.
-func (s *Scorer) withoutKeys(fit *Fit, smp Sample) {
+// note adds what happens in a sample. Without a padding mask other inputs, such as token ids, may say what is padding;
+// a hidden state that hides keys may do so from any query.
+func (s *Scorer) note(fit *Fit, smp Sample) {
 	if s.mayHide() {
 		return
 	}
 	total, told := smp.Pt.Keys(), s.Mask != "" || len(s.Others) == 0
 	for r := range smp.out {
 		_, b, i := s.place(smp.Pt, r)
-		if keys := fit.Shown(smp, r, b, i); keys.First() >= 0 {
-			continue
-		}
-		row := smp.Mask[b*total : (b+1)*total]
-		if told && row[smp.Pt.P+i] != 0 {
-			fit.WithoutKeys.Real = true
-		} else if slices.Contains(row, 1) {
-			fit.WithoutKeys.Padded = true
+		keys, row := fit.Shown(smp, r, b, i), smp.Mask[b*total:(b+1)*total]
+		real := told && row[smp.Pt.P+i] != 0
+		switch none := keys.First() < 0; {
+		case none && real:
+			fit.Cases.RealWithoutKeys = true
+		case none && slices.Contains(row, 1):
+			fit.Cases.PaddedWithoutKeys = true
+		case real && !fit.Cases.RealSeesPadded:
+			for j, there := range row {
+				fit.Cases.RealSeesPadded = fit.Cases.RealSeesPadded || there == 0 && keys.Has(int64(j))
+			}
 		}
 	}
 }

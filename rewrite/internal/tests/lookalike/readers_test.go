@@ -88,6 +88,22 @@ func paddingReaders() []lookalike {
 			},
 		},
 		{
+			name: "padding is shown with one cached token", models: averaging, kept: []string{"shows them to other tokens in some call", ""},
+			change: func(p *patient) {
+				p.After("attention_mask", func(old string) string {
+					return p.Op("Max", old, p.Cast(p.Op("Equal", p.Past(), p.Int(1)), onnx.Int64))
+				})
+			},
+		},
+		{
+			name: "padding is shown with twenty cached tokens", models: averaging, kept: []string{"shows them to other tokens in some call", ""},
+			change: func(p *patient) {
+				p.After("attention_mask", func(old string) string {
+					return p.Op("Max", old, p.Cast(p.Op("Equal", p.Past(), p.Int(20)), onnx.Int64))
+				})
+			},
+		},
+		{
 			name: "all keys are hidden with one cached token", models: averaging, kept: both("hides all keys from some tokens that are not padding"),
 			change: func(p *patient) {
 				p.VisibleIf(func() string { return p.Op("Not", p.Op("Equal", p.Past(), p.Int(1))) })
