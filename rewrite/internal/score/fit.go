@@ -19,17 +19,16 @@ type Fit struct {
 	Tokens   int64             // how many tokens the mask can be computed for: one that is kept as a table has an end
 	Others   []*onnx.ValueInfo // the integer inputs, other than the padding mask, that a bias reads
 	Exact    Exact             // what was compared without sampling
-
-	Cases Cases // what happens in these calls
+	Cases    Cases             // what happens to queries there
 
 	byDistance bool // a bias by distance is searched
 }
 
-// Cases say what happens to queries in some call, however rare it is.
+// Cases say what happens to queries in some call, however rare it is. What a query without keys gets is not measured.
 type Cases struct {
-	RealWithoutKeys   bool // a token that is not padding sees no key; what it gets instead is not measured
-	PaddedWithoutKeys bool // nor does a padded token beside others
-	RealSeesPadded    bool // a token that is not padding sees one that is
+	RealWithoutKeys   bool // a token that is not padding sees no key
+	PaddedWithoutKeys bool // a padded token sees no key, in a row that is not all padding
+	RealSeesPadded    bool // a token that is not padding sees a padded one
 }
 
 // note adds what happens in a sample. Without a padding mask other inputs, such as token ids, may say what is padding;
