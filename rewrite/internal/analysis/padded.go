@@ -41,8 +41,10 @@ func (m *measurer) paddedRead(ctx context.Context, l *eval.Evaluator, found []de
 		refused[f.Index] = paddedDiffer + why
 	}
 	for _, f := range suspects { // what a rare call shows, no run of the stand-in has
-		later := slices.IndexFunc(found, func(d delimited) bool { return d.index > f.Index && m.Sites[d.index].showsPadded() })
-		if _, known := refused[f.Index]; later >= 0 && !known {
+		if refused[f.Index] != "" {
+			continue
+		}
+		if later := slices.IndexFunc(found, func(d delimited) bool { return d.index > f.Index && m.Sites[d.index].showsPadded() }); later >= 0 {
 			refused[f.Index] = fmt.Sprintf("%sand %s shows them to other tokens in some call", paddedDiffer, m.Sites[found[later].index].Node)
 		}
 	}

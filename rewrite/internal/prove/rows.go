@@ -174,10 +174,11 @@ func PaddedQueries(m *measure.Measured, smp score.Sample, heads int64) (list []b
 }
 
 // untried judges queries that see no key in some small call, and in no trial: what the original gives them is
-// unknown then. Such a token that is no padding is refused; a padded one counts as one for which the op differs.
+// unknown then. The site is refused where such a token is no padding; a padded one counts as one for which the op
+// differs. The trials of a length-tracked cache always have such rows.
 func (c *comparison) untried() error {
 	may := c.measured.Cases
-	if c.measured.LengthTracked != nil { // its trials have such rows
+	if c.measured.LengthTracked != nil {
 		return nil
 	}
 	if may.RealWithoutKeys && !c.tried.RealWithoutKeys {

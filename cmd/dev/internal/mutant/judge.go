@@ -141,15 +141,13 @@ func (j *Judge) sameWithoutSteps(ctx context.Context, original, patched *onnx.Mo
 func withoutSteps(m *onnx.Model) (_ *onnx.Model, steps bool) {
 	const inFloat32, inInt8 = 1, 4
 	m = m.Clone()
-	for n := range m.Graph.AllNodes() {
-		if n.OpType == "MatMulNBits" && n.Int("accuracy_level", 0) == inInt8 {
-			n.SetAttribute(onnx.IntAttr("accuracy_level", inFloat32))
-			steps = true
-		}
-	}
 	for g := range m.Graph.AllGraphs() {
 		for i, n := range g.Nodes {
-			if n.OpType == "DynamicQuantizeLinear" && len(n.Outputs) == 3 {
+			switch {
+			case n.OpType == "MatMulNBits" && n.Int("accuracy_level", 0) == inInt8:
+				n.SetAttribute(onnx.IntAttr("accuracy_level", inFloat32))
+				steps = true
+			case n.OpType == "DynamicQuantizeLinear" && len(n.Outputs) == 3:
 				g.Nodes[i] = onnx.NewNode("QuantizeLinear", []string{n.Inputs[0], n.Outputs[1], n.Outputs[2]}, n.Outputs[:1])
 				g.Initializers = append(g.Initializers, onnx.NewTensor(n.Outputs[1], onnx.Float, nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(1./16))),
 					onnx.NewTensor(n.Outputs[2], onnx.Uint8, nil, []byte{128}))
