@@ -77,9 +77,10 @@ func (f *Fit) ends(number int64) bool {
 	return f.Tokens <= dim.Longest && number >= f.Tokens-1 && number <= f.Tokens+1
 }
 
-// smallNumbers compares the fit with every small call of copies.
+// smallNumbers compares the fit with every small call of copies. Of a bias that is not causal it finds only what
+// happens to queries.
 func (s *Scorer) smallNumbers(ctx context.Context, fit *Fit, part *control.Part, e *Exact) error {
-	if fit.byDistance || fit.Mask.Bias && !fit.Mask.Causal || !part.Fits(fit.ends) {
+	if fit.byDistance || !part.Fits(fit.ends) {
 		return nil
 	}
 	for c := range part.Copies(fit.ends) {
@@ -107,9 +108,9 @@ func (s *Scorer) smallNumbers(ctx context.Context, fit *Fit, part *control.Part,
 		case errors.As(err, new(control.NotRun)):
 			part.Fix(part.Runs[0][0])
 			return nil
-		case fit.Mask.Bias:
+		case fit.Mask.Bias && fit.Mask.Causal:
 			fit.Mask.Causal = false // the bias has all of the mask
-			return nil
+			return s.smallNumbers(ctx, fit, part, e)
 		default:
 			return fmt.Errorf("it changes at %s: with %d there, %w", numbers(part.Runs), c.Of(part.Runs[0][0]), err)
 		}

@@ -19,6 +19,26 @@ func (p *patient) softly(layer int, by float32) {
 	})
 }
 
+// twoBehind says whether a call has two tokens behind so many cached ones.
+func (p *patient) twoBehind(past int64) string {
+	return p.Op("And", p.Op("Equal", p.Past(), p.Int(past)), p.Op("Equal", p.Size("input_ids", 1), p.Int(2)))
+}
+
+// paddingShownBehind shows padding to two tokens behind so many cached ones.
+func (p *patient) paddingShownBehind(past int64) {
+	p.After("attention_mask", func(old string) string { return p.Op("Max", old, p.Cast(p.twoBehind(past), onnx.Int64)) })
+}
+
+// laterKey shows the queries of the last layer the key behind them, if it is no padding and where says so.
+func (p *patient) laterKey(where func(later string) string) {
+	layer := len(p.Sites) - 1
+	later := p.Op("And", p.Op("Equal", p.distance(), p.Int(-1)), p.Op("Unsqueeze", p.Cast("attention_mask", onnx.Bool), p.Ints(1, 2)))
+	visible := p.Op("Or", p.Op("Greater", p.maskOf(layer), p.Float(-1)), where(later))
+	p.Into(p.Sites[layer].Softmax, 0, func(string) string {
+		return p.Op("Where", visible, p.scoresWithoutMask(layer), p.Float(-1e30))
+	})
+}
+
 // paddingReaders has models in which something reads what attention
 // gives to padded tokens that see no key.
 func paddingReaders() []lookalike {
@@ -101,6 +121,22 @@ func paddingReaders() []lookalike {
 				p.After("attention_mask", func(old string) string {
 					return p.Op("Max", old, p.Cast(p.Op("Equal", p.Past(), p.Int(20)), onnx.Int64))
 				})
+			},
+		},
+		{
+			name: "padding is shown to two tokens behind twenty, a later key to all", models: averaging,
+			kept: []string{"shows them to other tokens in some call", ""},
+			change: func(p *patient) {
+				p.paddingShownBehind(20)
+				p.laterKey(func(later string) string { return later })
+			},
+		},
+		{
+			name: "padding is shown to two tokens behind twenty, a later key to two behind twelve", models: averaging,
+			kept: []string{"shows them to other tokens in some call", ""},
+			change: func(p *patient) {
+				p.paddingShownBehind(20)
+				p.laterKey(func(later string) string { return p.Op("And", later, p.twoBehind(12)) })
 			},
 		},
 		{
