@@ -24,12 +24,13 @@ func (p *patient) twoBehind(past int64) string {
 	return p.Op("And", p.Op("Equal", p.Past(), p.Int(past)), p.Op("Equal", p.Size("input_ids", 1), p.Int(2)))
 }
 
-// paddingShownBehind shows padding to two tokens behind so many cached ones.
-func (p *patient) paddingShownBehind(past int64) {
-	p.After("attention_mask", func(old string) string { return p.Op("Max", old, p.Cast(p.twoBehind(past), onnx.Int64)) })
+// paddingShownIf shows padding in calls of which a condition holds.
+func (p *patient) paddingShownIf(condition func() string) {
+	p.After("attention_mask", func(old string) string { return p.Op("Max", old, p.Cast(condition(), onnx.Int64)) })
 }
 
-// laterKey shows the queries of the last layer the key behind them, if it is no padding and where says so.
+// laterKey shows the queries of the last layer the key behind them, if it is no padding and where says so. The layers
+// before it stay causal, so that their op gives zeros to padded queries.
 func (p *patient) laterKey(where func(later string) string) {
 	layer := len(p.Sites) - 1
 	later := p.Op("And", p.Op("Equal", p.distance(), p.Int(-1)), p.Op("Unsqueeze", p.Cast("attention_mask", onnx.Bool), p.Ints(1, 2)))
@@ -102,32 +103,26 @@ func paddingReaders() []lookalike {
 		{
 			name: "padding is hidden in calls without a past alone", models: averaging, kept: both(kit.DependsOnPadding),
 			change: func(p *patient) {
-				p.After("attention_mask", func(old string) string {
-					return p.Op("Max", old, p.Cast(p.Op("Greater", p.Past(), p.Int(0)), onnx.Int64))
-				})
+				p.paddingShownIf(func() string { return p.Op("Greater", p.Past(), p.Int(0)) })
 			},
 		},
 		{
 			name: "padding is shown with one cached token", models: averaging, kept: []string{"shows them to other tokens in some call", ""},
 			change: func(p *patient) {
-				p.After("attention_mask", func(old string) string {
-					return p.Op("Max", old, p.Cast(p.Op("Equal", p.Past(), p.Int(1)), onnx.Int64))
-				})
+				p.paddingShownIf(func() string { return p.Op("Equal", p.Past(), p.Int(1)) })
 			},
 		},
 		{
 			name: "padding is shown with twenty cached tokens", models: averaging, kept: []string{"shows them to other tokens in some call", ""},
 			change: func(p *patient) {
-				p.After("attention_mask", func(old string) string {
-					return p.Op("Max", old, p.Cast(p.Op("Equal", p.Past(), p.Int(20)), onnx.Int64))
-				})
+				p.paddingShownIf(func() string { return p.Op("Equal", p.Past(), p.Int(20)) })
 			},
 		},
 		{
 			name: "padding is shown to two tokens behind twenty, a later key to all", models: averaging,
 			kept: []string{"shows them to other tokens in some call", ""},
 			change: func(p *patient) {
-				p.paddingShownBehind(20)
+				p.paddingShownIf(func() string { return p.twoBehind(20) })
 				p.laterKey(func(later string) string { return later })
 			},
 		},
@@ -135,7 +130,7 @@ func paddingReaders() []lookalike {
 			name: "padding is shown to two tokens behind twenty, a later key to two behind twelve", models: averaging,
 			kept: []string{"shows them to other tokens in some call", ""},
 			change: func(p *patient) {
-				p.paddingShownBehind(20)
+				p.paddingShownIf(func() string { return p.twoBehind(20) })
 				p.laterKey(func(later string) string { return p.Op("And", later, p.twoBehind(12)) })
 			},
 		},
