@@ -175,9 +175,15 @@ type Exact struct {
 	// Rows is in how many rows of a batch that was; each has a padding of its own.
 	Rows int64 `json:"rows,omitzero"`
 
-	// Tokens: what these calls show of the mask holds for up to so many tokens, by what the graph computes of its
-	// integers; 0 is any number.
+	// AnyLength: by the formulas that the graph computes, mask and positions are the same in every call, of any number
+	// of tokens, cached tokens and rows.
+	AnyLength bool `json:"any_length,omitzero"`
+
+	// Tokens: otherwise they are known for calls of up to so many tokens, and a sample of longer ones was compared.
 	Tokens int64 `json:"tokens,omitzero"`
+
+	// Why says what of the graph is no such formula.
+	Why string `json:"why,omitempty"`
 
 	// Calls is in how many calls of up to eight tokens the positions were compared by which query and key are
 	// rotated: all there are.

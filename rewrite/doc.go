@@ -43,7 +43,7 @@
 // The packages under internal/ from bottom to top; each imports only earlier ones, which internal/importcheck
 // checks:
 //
-//	dim ir fused bound bisect graph eval control positions site rotation score measure lower contrib prove
+//	dim ir fused bound bisect graph eval formula positions site rotation score measure lower contrib prove
 //	paddingreaders plainonnx lastlogits sharedengine calls earlier analysis plan feature fallback backend
 //
 // A site that cannot be measured or verified is unchanged, with the reason in the

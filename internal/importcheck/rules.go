@@ -86,7 +86,7 @@ var Rules = []Rule{
 
 // Stages are the packages of rewrite/internal in the order in which a model goes
 // through them, as rewrite/doc.go has it. Each may import those before it. Its tests are no stage.
-var Stages = []string{"dim", "ir", "fused", "bound", "bisect", "graph", "eval", "control", "positions", "site", "rotation", "score", "measure", "lower", "contrib", "prove", "paddingreaders", "plainonnx", "lastlogits",
+var Stages = []string{"dim", "ir", "fused", "bound", "bisect", "graph", "eval", "formula", "positions", "site", "rotation", "score", "measure", "lower", "contrib", "prove", "paddingreaders", "plainonnx", "lastlogits",
 	"sharedengine", "calls", "earlier", "analysis", "plan", "feature", "fallback", "backend"}
 
 // RuleOf returns the rule of a package, given by its folder.

@@ -40,7 +40,7 @@ func Sites(w *Writer, report *rewrite.Report) {
 	case report.Again:
 		w.Line("%s", Wrap(fmt.Sprintf("%s: %d attention layers already have the op.", report.Model, len(report.Sites)), "  "))
 	default:
-		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers verified equal.", report.Model, verified, len(report.Sites)), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers verified equal%v.", report.Model, verified, len(report.Sites), report.Reach()), "  "))
 	}
 	if rotations > 0 {
 		w.Line("%s", Wrap(fmt.Sprintf("The rotation alone was verified equal in %d.", rotations), "  "))
@@ -90,40 +90,37 @@ func ProvenWith(w *Writer, record *provenance.Record) {
 
 // exact says for which calls masks and positions were compared without sampling.
 func exact(report *rewrite.Report) (lines []string) {
-	var all provenance.Exact // what holds for every layer, and the most rows and calls of one
-	beyond := false          // some masks are known for short calls alone
+	var all provenance.Exact // the most of one layer
 	for _, s := range report.Sites {
-		if s.Proof == nil {
-			continue
+		if s.Proof != nil {
+			e := s.Proof.Exact
+			all.Width, all.Rows, all.Calls = max(all.Width, e.Width), max(all.Rows, e.Rows), max(all.Calls, e.Calls)
 		}
-		e := s.Proof.Exact
-		if all.Calls = max(all.Calls, e.Calls); e.Rows == 0 {
-			continue
-		}
-		if all.Width == 0 || e.Width < all.Width {
-			all.Width = e.Width
-		}
-		if e.Tokens > 0 && (all.Tokens == 0 || e.Tokens < all.Tokens) {
-			all.Tokens = e.Tokens
-		}
-		all.Rows, beyond = max(all.Rows, e.Rows), beyond || e.Tokens == e.Width
 	}
 	if all.Rows > 0 {
-		text := fmt.Sprintf("The mask is the same in every call of up to %d tokens, with every padding (%d rows)", all.Width, all.Rows)
-		switch {
-		case beyond:
-			text += "; of longer calls a sample was compared."
-		case all.Tokens > 0:
-			text += fmt.Sprintf(". By what the graph computes, this holds for up to %d tokens.", all.Tokens)
-		default:
-			text += ". By what the graph computes, this holds for any number of tokens."
-		}
-		lines = append(lines, text)
+		lines = append(lines, fmt.Sprintf("The mask is the same in every call of up to %d tokens, with every padding (%d rows).", all.Width, all.Rows))
 	}
 	if all.Calls > 0 {
 		lines = append(lines, fmt.Sprintf("Positions are the same in all %d calls of up to 8 tokens.", all.Calls))
 	}
+	reach := report.Reach()
+	if reach.AnyLength > 0 {
+		lines = append(lines, "By the formulas that the graph computes, both hold for any number of tokens"+map[bool]string{true: ".", false: fmt.Sprintf(" in %d layers.", reach.AnyLength)}[len(reach.Limited) == 0])
+	}
+	for _, l := range reach.Limited {
+		if l.Why == "" {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s: known for up to %d tokens, compared by a sample beyond: %s.", layerName(l.Layers), l.Tokens, l.Why))
+	}
 	return lines
+}
+
+func layerName(layers []int) string {
+	if len(layers) == 1 {
+		return "Layer " + ranges.Text(layers)
+	}
+	return "Layers " + ranges.Text(layers)
 }
 
 // notAllRun says what was not tried because ONNX Runtime does not run the original so.

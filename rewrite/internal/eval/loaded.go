@@ -175,3 +175,9 @@ type CacheLengths struct {
 
 // Past returns how many tokens row b had before a call with length new ones.
 func (c *CacheLengths) Past(b, length int64) int64 { return max(c.Tokens[b]-length, 0) }
+
+// NotRun says that ONNX Runtime does not evaluate a call, so that nothing was compared.
+type NotRun struct{ Why error }
+
+func (e NotRun) Error() string { return e.Why.Error() }
+func (e NotRun) Unwrap() error { return e.Why }

@@ -40,6 +40,9 @@ func (e *Evaluator) Dims(ctx context.Context, p *Piece) (map[string][]dim.Extent
 	for _, s := range p.Sizes {
 		out[s] = []dim.Extent{dim.ConstantExtent(int64(len(e.Table.Sizes[s])))}
 	}
+	for _, v := range p.Typed {
+		out[v.Name] = p.dims[v.Name]
+	}
 	for _, c := range p.Boundaries {
 		out[c] = e.Table.settledAll(e.Table.Dims[c])
 	}
@@ -65,6 +68,16 @@ func (e *Evaluator) sampleDims(ctx context.Context, p *Piece, points []dim.Point
 				return nil, err
 			}
 			feeds[c] = engine.Float32s(make([]float32, elements), dims...)
+		}
+		for _, v := range p.Typed {
+			dims := dim.Evaluate(p.dims[v.Name], e.Table.Within(pt))
+			elements, err := bound.Elements(dims)
+			if err != nil {
+				return nil, err
+			}
+			if feeds[v.Name], err = engine.Integers(v.Type, make([]int64, elements), dims...); err != nil {
+				return nil, err
+			}
 		}
 		results, err := loaded.Run(ctx, e.Table.Within(pt), feeds)
 		if err != nil {

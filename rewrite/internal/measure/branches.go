@@ -89,7 +89,7 @@ func joinBranches(s *site.Sized, a *rope.Attention, query, key *rotation.Matrix)
 // are for the text of a refusal. mask is the padding mask, nil where it is not known.
 func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *onnx.Node, what, out string, from, to dim.Layout, mask *onnx.ValueInfo) (*rotation.Matrix, placed, error) {
 	if b.Boundary == out { // it enters the site as it is used
-		return &rotation.Matrix{Factor: 1, Limit: ir.TopPosition}, placed{}, nil
+		return &rotation.Matrix{Factor: 1, Limit: ir.TopPosition, AnyLength: true}, placed{}, nil
 	}
 	if from.Channels != to.Channels {
 		return nil, placed{}, graph.Refuse(at, "the heads of its %s have %d channels before the rotation, and %d after it", what, from.Channels, to.Channels)
@@ -133,8 +133,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		if err != nil {
 			return nil, placed{}, unlike(fmt.Errorf("by the positions that the graph computes (%q), %w", short.Name(computed.Value), err))
 		}
-		small := func(piece *eval.Loaded) *rotation.Rotator { return whole(piece, o.position, 0) }
-		if err := o.smallCalls(ctx, ev, m, small); err != nil {
+		if err := o.smallCalls(ctx, ev, m, computed, whole(o.whole, o.position, 0)); err != nil {
 			return nil, placed{}, unlike(err)
 		}
 		return m, placed{computed: computed}, nil
@@ -175,8 +174,7 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 	if err != nil {
 		return nil, placed{}, unlike(err)
 	}
-	small := func(piece *eval.Loaded) *rotation.Rotator { return whole(piece, position, components) }
-	if err := o.smallCalls(ctx, ev, m, small); err != nil {
+	if err := o.smallCalls(ctx, ev, m, nil, whole(o.whole, position, components)); err != nil {
 		return nil, placed{}, unlike(err)
 	}
 	return m, placed{input: input}, nil

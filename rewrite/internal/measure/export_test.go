@@ -33,15 +33,16 @@ func MeasureParts(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (p Par
 	return p, err
 }
 
-// CompareSmallCalls compares a site with what was measured of another one, in small calls and in nothing else.
-func CompareSmallCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, p Parts) error {
+// CompareSmallCalls compares a site with what was measured of another one, in small calls and by its formulas. The
+// result says whether both are known for any number of tokens.
+func CompareSmallCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, p Parts) (anyLength bool, err error) {
 	ly, err := s.Layouts(ev.Table)
 	if err != nil {
-		return err
+		return false, err
 	}
 	loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, s.ScoresFrom())
 	if refusal != nil {
-		return refusal
+		return false, refusal
 	}
 	defer loaded.Session.Close()
 	padding, others := paddingInput(ev, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
@@ -53,9 +54,11 @@ func CompareSmallCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, p
 		sc = sc.AllRows()
 	}
 	fit := *p.Fit
-	if _, err := sc.Exact(ctx, &fit); err != nil {
-		return err
+	exact, err := sc.Exact(ctx, &fit)
+	if err != nil {
+		return false, err
 	}
+	anyLength = exact.AnyLength
 	for _, b := range []struct {
 		branch site.Branch
 		out    string
@@ -63,27 +66,26 @@ func CompareSmallCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, p
 	}{{s.Query, s.Query.Operand, p.Query}, {s.Key, s.Key.Cached(), p.Key}} {
 		o, err := openBranch(ctx, ev, b.branch, s.ScoresMatMul, "branch", b.out, nil)
 		if err != nil {
-			return err
+			return false, err
 		}
 		from, to := ly.Query, ly.QueryOperand
 		if b.out == s.Key.Cached() {
 			from, to = ly.Key, ly.KeyCached
 		}
+		m := *b.m
 		input, components, err := positionInput(ev, s.ScoresMatMul, "branch", o.whole.Piece.Inputs)
 		if err == nil {
-			m := *b.m
-			err = o.smallCalls(ctx, ev, &m, func(piece *eval.Loaded) *rotation.Rotator {
-				r := rotatorOf(piece, b.branch, b.out, from, to)
-				if r.Components = components; input != nil {
-					r.Position = ofInput(ev, input)
-				}
-				return r
-			})
+			r := rotatorOf(o.whole, b.branch, b.out, from, to)
+			if r.Components = components; input != nil {
+				r.Position = ofInput(ev, input)
+			}
+			err = o.smallCalls(ctx, ev, &m, nil, r)
 		}
 		o.close()
 		if err != nil {
-			return err
+			return false, err
 		}
+		anyLength = anyLength && m.AnyLength
 	}
-	return nil
+	return anyLength, nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -37,7 +36,7 @@ func lengthsCounted(ctx context.Context, ev *eval.Evaluator, s *site.Sized) erro
 	if len(dims) != 2 || dims[0] != dim.BatchExtent || dims[1] != dim.TotalExtent && dims[1] != dim.LengthExtent {
 		return nil
 	}
-	for pt := range control.Calls(control.Width) {
+	for pt := range dim.SmallCalls {
 		total := pt.Keys()
 		if pt.B = ev.Table.Static.B; pt.B == 0 {
 			pt.B = total

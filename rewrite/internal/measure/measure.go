@@ -125,6 +125,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	}
 	a.Scale *= scores.Curve.Factor
 	takeScale(a)
+	carried(ev, s, &out.Exact)
 	return out, nil
 }
 
@@ -192,7 +193,8 @@ func measureRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out
 		return err
 	}
 	out.Position, out.Computed, out.QueryOrder, out.KeyOrder = position.input, position.computed, query.Order, key.Order
-	out.Static, out.Exact.Calls = ev.Table.Static, query.Calls+key.Calls
+	out.Static = ev.Table.Static
+	turns(&out.Exact, query, key)
 	out.Unknown = math.Max(query.Unknown, key.Unknown)
 	if out.Attention.Encoding.ExactAngles {
 		out.Finer = key.Finer

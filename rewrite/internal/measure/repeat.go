@@ -289,7 +289,7 @@ func rotationBehindCache(ctx context.Context, ev *eval.Evaluator, s *site.Sized,
 	case m.Order != nil:
 		return nil, graph.Refuse(at, "its keys are cached un-rotated, and their channels are reordered when they are rotated; expected one order")
 	}
-	m.Order = before.Order
+	m.Order, m.AnyLength, m.Unread = before.Order, false, "its keys are rotated when they are read"
 	return m, nil
 }
 

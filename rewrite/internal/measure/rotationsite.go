@@ -47,7 +47,8 @@ func rotationSite(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Meas
 	*a = rope.Attention{Heads: int(ly.Query.Heads), KVHeads: int(ly.Key.Heads), HeadSize: int(ly.Query.Channels), Encoding: key.Encoding}
 	a.Encoding.ExactAngles = query.Encoding.ExactAngles && key.Encoding.ExactAngles
 	out.Rotated = &Rotated{Query: query.Factor, Key: key.Factor}
-	out.Exact.Calls = query.Calls + key.Calls
+	out.Exact.AnyLength = true
+	turns(&out.Exact, query, key)
 	gain := query.Encoding.EffectiveGain() / key.Encoding.EffectiveGain()
 	switch differ := math.Abs(gain-1) > 16*ir.Float32eps; {
 	case !out.Rotary():

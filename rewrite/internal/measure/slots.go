@@ -9,7 +9,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -96,7 +95,7 @@ func (w writing) appends(ctx context.Context, out *Slots) error {
 		}
 	}
 	calls := []dim.Point{{B: 1, L: 1}, {B: 2, L: 5}, {B: 3, L: 4, P: 6}, {B: 2, L: 1, P: 9}, {B: 1, L: 7, P: 2}, {B: 1, L: 1, P: dim.Longest}, {B: 2, L: 3, P: dim.Longest}}
-	for call := range control.Calls(control.Width) {
+	for call := range dim.SmallCalls {
 		call.B = 2
 		calls = append(calls, call)
 	}

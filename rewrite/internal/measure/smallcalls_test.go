@@ -8,7 +8,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
@@ -190,8 +189,8 @@ func TestSmallCallsTellRareRows(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if err := measure.CompareSmallCalls(t.Context(), ev, s, p); err != nil {
-				t.Errorf("%s itself: %v", name, err)
+			if known, err := measure.CompareSmallCalls(t.Context(), ev, s, p); err != nil || !known {
+				t.Errorf("%s itself: known for any number of tokens: %v, %v", name, known, err)
 			}
 			parts[name] = append(parts[name], p)
 		}
@@ -210,57 +209,13 @@ func TestSmallCallsTellRareRows(t *testing.T) {
 			}
 			ev, sites := opened(t, eng, p.Model)
 			for i, s := range sites {
-				if err := measure.CompareSmallCalls(t.Context(), ev, s, parts[name][i]); err != nil {
-					t.Log(err)
+				if known, err := measure.CompareSmallCalls(t.Context(), ev, s, parts[name][i]); err != nil || !known {
+					t.Log(known, err)
 					return
 				}
 			}
-			t.Error("small calls are those of the export")
+			t.Error("it is said to be the export for any number of tokens")
 		})
-	}
-}
-
-// The graph shows that rows of a batch are apart where each reads its own row of the padding, and does not where one
-// reads another's, or an index into all rows.
-func TestRowsApart(t *testing.T) {
-	testruntime.Require(t)
-	eng, err := engine.NewLocal(engine.Config{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		model  string
-		change func(p patient)
-		apart  bool
-	}{
-		{"llama__dynamo18", func(patient) {}, true},
-		{"llama__dynamo18-nocache", func(patient) {}, true},
-		{"llama__optimum", func(patient) {}, false},
-		{"llama__dynamo18", rares[19].change, false},
-		{"llama__dynamo18", rares[20].change, false},
-		{"llama__dynamo18", func(p patient) {
-			p.change(func(_, hidden string) string {
-				return p.Op("Sub", hidden, p.Node("ReduceMax", []string{hidden, p.Ints(0)}))
-			})
-		}, false},
-	} {
-		p := patient{export(t, c.model)}
-		c.change(p)
-		if err := ir.Order(p.Graph); err != nil {
-			t.Fatal(err)
-		}
-		ev, sites := opened(t, eng, p.Model)
-		piece, err := eval.Extract(ev.Graph, []string{sites[0].SoftmaxInput()}, sites[0].ScoresFrom())
-		if err != nil {
-			t.Fatal(err)
-		}
-		dims, err := ev.Dims(t.Context(), piece)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := control.RowsApart(piece, dims); got != c.apart {
-			t.Errorf("%s: rows are apart: %v, expected %v", c.model, got, c.apart)
-		}
 	}
 }
 

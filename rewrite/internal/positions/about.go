@@ -10,7 +10,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
@@ -145,9 +144,9 @@ func (r *Reader) about(ctx context.Context, c *Computed) error {
 
 // smallTexts looks at every call of few tokens, with every number of padded tokens in front.
 func (r *Reader) smallTexts(ctx context.Context, seen *sightings) error {
-	for first := range int64(control.Width) {
+	for first := range int64(dim.SmallWidth) {
 		seen.shift = math.NaN() // one text, which grows
-		for pt := range control.Calls(control.Width) {
+		for pt := range dim.SmallCalls {
 			pt.B = 1
 			if pt.Keys() <= first || pt.P > 0 && !r.loaded.Table.Past || r.sized(pt) != pt {
 				continue

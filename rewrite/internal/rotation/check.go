@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -113,7 +113,7 @@ func (r *Rotator) compare(ctx context.Context, fit *Matrix, positions []int64) e
 	}
 	y, err := r.apply(ctx, probes, positions)
 	if err != nil {
-		return control.NotRun{Why: err}
+		return eval.NotRun{Why: err}
 	}
 	gain := e.EffectiveGain() * fit.Factor
 	type turn struct{ cos, sin, angleError float64 }
@@ -158,7 +158,7 @@ func (r *Rotator) SmallCalls(ctx context.Context, fit *Matrix, trained int64) (c
 	own := *r
 	r = &own
 	r.order, r.factors, r.Angles = fit.Order, fit.Factors, fit.computed
-	for pt := range control.Calls(control.Width) {
+	for pt := range dim.SmallCalls {
 		pt.B = 2
 		if pt.P > 0 && !r.Loaded.Table.Past || r.Loaded.Table.Within(pt) != pt {
 			continue

@@ -23,6 +23,9 @@ type Matrix struct {
 	Order    []int64        // for each rotated channel, the un-rotated one that it is made of; nil when channels keep their places
 	computed rope.Precision // in which ONNX Runtime computes them: it may leave out a rounding to 16 bits
 	Calls    int64          // how many calls of few tokens it was compared with, which are all there are
+
+	AnyLength bool   // it is the same in every call, by the formula that the graph computes
+	Unread    string // why that is not known
 }
 
 // Within returns the rotation of wider vectors, in which m rotates the channels from index

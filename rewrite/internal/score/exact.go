@@ -9,128 +9,123 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/formula"
 )
 
 // Exact says for which calls a mask was compared without sampling.
 type Exact = provenance.Exact
 
-// Exact compares a fit with every small call, and with every small call of copies that have small numbers in the
-// place of large ones (package control). The error says where they differ.
+// Exact compares a fit with every small call and, where the graph computes a formula that is understood (package
+// formula), with that for any number of tokens. The error says where they differ.
 func (s *Scorer) Exact(ctx context.Context, fit *Fit) (e Exact, err error) {
 	all := s
 	if s.all != nil {
 		all = s.all // what the graph computes as it is, not row by row
 	}
-	if s.ends() || s.Evaluator == nil {
-		return e, nil // every row is compared elsewhere
+	switch {
+	case s.Evaluator == nil:
+		return e, nil
+	case s.ends(): // every row is compared elsewhere
+		return Exact{Tokens: s.longest + 1, Why: "the model has a table or a size that ends there"}, nil
 	}
-	if e, err = all.smallCalls(ctx, fit, control.Width); err != nil {
+	if e, err = all.smallCalls(ctx, fit); err != nil {
+		return e, err
+	}
+	switch err := all.anyLength(ctx, fit); {
+	case err == nil:
+		e.AnyLength = true
+	case errors.As(err, new(formula.Unread)):
+		e.Tokens, e.Why = e.Width, "mask: "+err.Error()
+	default:
 		return e, err
 	}
 	if err := all.pairsOfRows(ctx, fit, &e); err != nil {
 		return e, err
 	}
-	part := control.Of(all.Loaded.Piece, s.Mask)
-	if err := s.atNumbers(ctx, fit, part, &e); err != nil {
-		return e, err
+	if e.AnyLength {
+		return e, nil
 	}
-	if err := all.smallNumbers(ctx, fit, part, &e); err != nil {
-		return e, err
+	err = s.atNumbers(ctx, fit, all.numbers(), &e)
+	if err != nil && !bisect.Ended(err) && fit.Mask.Bias && fit.Mask.Causal {
+		fit.Mask.Causal = false // the bias has all of the mask
+		return s.Exact(ctx, fit)
 	}
-	e.Tokens = fit.upTo(part, e.Width)
-	return e, nil
+	return e, err
 }
 
-// upTo is Exact.Tokens: any number where the graph does nothing but compare, add and slice, and every number that
-// it compares with has a copy.
-func (f *Fit) upTo(part *control.Part, width int64) int64 {
-	first := part.Fixed
-	less := func(number int64) {
-		if first == 0 || number < first {
-			first = number
-		}
+// anyLength compares a fit with the formula that the graph computes, for every number of tokens. The error is
+// formula.Unread where it computes none that is understood.
+func (s *Scorer) anyLength(ctx context.Context, fit *Fit) error {
+	if fit.Mask.Bias && !fit.Mask.Causal {
+		return nil // the graph's own nodes stay
 	}
-	switch w := f.Mask.Window; {
-	case f.Mask.Bias && !f.Mask.Causal:
-		return 0 // the graph's own nodes stay
-	case part.Other != nil:
-		return width
-	case f.byDistance || !part.Fits(f.ends):
-		for _, run := range part.Runs {
-			if !f.ends(run[0]) {
-				less(run[0])
-			}
-		}
-	case w > control.Small && !part.Near(w):
-		less(w)
+	dims, err := s.Evaluator.Dims(ctx, s.Loaded.Piece)
+	switch {
+	case err != nil && bisect.Ended(err):
+		return err
+	case err != nil || s.Loaded.Table.Static != (dim.Point{}) || s.Loaded.Table.Slotted() || len(s.Others) > 0 && !fit.Mask.Bias:
+		return formula.Unread{Why: "its sizes or inputs are others than those of a growing row"}
 	}
-	if first > 0 {
-		return max(first-1, width)
+	r := formula.NewReader(s.Loaded.Piece, s.Loaded.Table, dims, s.In, s.Mask)
+	if err := r.Follows(s.In); err != nil {
+		return err
 	}
-	return 0
-}
-
-// ends reports whether a number is where the model's own table ends.
-func (f *Fit) ends(number int64) bool {
-	return f.Tokens <= dim.Longest && number >= f.Tokens-1 && number <= f.Tokens+1
-}
-
-// smallNumbers compares the fit with every small call of copies. Of a bias that is not causal it finds only what
-// happens to queries.
-func (s *Scorer) smallNumbers(ctx context.Context, fit *Fit, part *control.Part, e *Exact) error {
-	if fit.byDistance || !part.Fits(fit.ends) {
+	sees := func(p formula.Point) bool {
+		d := p.Distance()
+		return (!fit.Mask.Causal || d >= 0) && (fit.Mask.Window == 0 || max(d, -d) < fit.Mask.Window) && (!fit.Mask.Padding || p.KeyReal)
+	}
+	asked := func(p formula.Point, seen bool) bool { return seen == sees(p) }
+	if fit.Mask.Bias {
+		asked = func(p formula.Point, seen bool) bool { return !seen || p.Distance() >= 0 }
+	}
+	var edges []int64
+	if fit.Mask.Window > 0 {
+		edges = append(edges, fit.Mask.Window-1)
+	}
+	differs, shown, err := r.Decide(s.Out, s.Read, asked, edges, Masked)
+	switch {
+	case err != nil:
+		return err
+	case differs != nil && fit.Mask.Bias:
+		fit.Mask.Causal = false // the bias has all of the mask
 		return nil
-	}
-	for c := range part.Copies(fit.ends) {
-		loaded, err := s.Evaluator.Load(ctx, c.Piece)
-		if err != nil && !bisect.Ended(err) {
-			part.Fix(part.Runs[0][0]) // so it says nothing
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		other, like := *s, *fit
-		other.Loaded = loaded
-		if w := fit.Mask.Window; w > control.Small {
-			like.Mask.Window = c.Near(w)
-		}
-		small, err := other.smallCalls(ctx, &like, copyWidth)
-		loaded.Session.Close()
-		e.Rows += small.Rows
-		fit.Cases = like.Cases
-		switch {
-		case err == nil:
-		case bisect.Ended(err):
-			return err
-		case errors.As(err, new(control.NotRun)):
-			part.Fix(part.Runs[0][0])
-			return nil
-		case fit.Mask.Bias && fit.Mask.Causal:
-			fit.Mask.Causal = false // the bias has all of the mask
-			return s.smallNumbers(ctx, fit, part, e)
-		default:
-			return fmt.Errorf("it changes at %s: with %d there, %w", numbers(part.Runs), c.Of(part.Runs[0][0]), err)
-		}
+	case differs != nil:
+		return fmt.Errorf("%v, visible is %v, expected %v of %s", differs, !sees(*differs), sees(*differs), fit.Mask.String())
+	case !fit.Mask.Bias && !r.Alike(shown, fit.byDistance):
+		return formula.Unread{Why: "what is added to visible keys is not one number"}
 	}
 	return nil
 }
 
-// numbers lists the first of each run.
-func numbers(runs [][]int64) string {
-	text := ""
-	for _, run := range runs {
-		text += fmt.Sprintf(", %d", run[0])
+// mostNumbers is how many numbers of a graph that is no formula are looked at.
+const mostNumbers = 24
+
+// numbers are those of the piece's constants that small calls do not reach.
+func (s *Scorer) numbers() (list []int64) {
+	for _, t := range s.Loaded.Piece.Consts {
+		if t.Len() > mostNumbers {
+			continue
+		}
+		values, err := t.Float64s()
+		if err != nil {
+			continue
+		}
+		for _, x := range values {
+			if n := int64(max(x, -x)); n > dim.SmallWidth-2 && n <= dim.Longest {
+				list = append(list, n)
+			}
+		}
 	}
-	return text[2:]
+	slices.Sort(list)
+	list = slices.Compact(list)
+	return list[:min(len(list), mostNumbers)]
 }
 
-// atNumbers compares the fit one below, at and above every number that the graph compares with.
-func (s *Scorer) atNumbers(ctx context.Context, fit *Fit, part *control.Part, e *Exact) error {
+// atNumbers compares the fit one below, at and above every number that the graph has.
+func (s *Scorer) atNumbers(ctx context.Context, fit *Fit, list []int64, e *Exact) error {
 	rng := rand.New(rand.NewPCG(33, 34))
-	for _, number := range slices.Concat(part.Runs...) {
+	for _, number := range list {
 		for _, length := range []int64{1, 3} {
 			for total := max(number-1, length); total <= number+2; total++ {
 				pt := dim.Point{L: length, P: total - length}

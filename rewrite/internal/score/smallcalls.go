@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/control"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
@@ -18,7 +16,6 @@ import (
 // new tokens up to width, and of each of them every padding.
 
 const (
-	copyWidth  = 6   // tokens of the longest call of copies: one more than their largest number
 	pairsWidth = 4   // the same where every two paddings are tried together
 	mostRuns   = 200 // of the calls of one number of tokens, where each takes a few rows only
 )
@@ -54,10 +51,10 @@ func (s *Scorer) note(fit *Fit, smp Sample) {
 	}
 }
 
-// smallCalls compares the fit with every call of up to so many tokens.
-func (s *Scorer) smallCalls(ctx context.Context, fit *Fit, most int64) (e Exact, err error) {
+// smallCalls compares the fit with every small call.
+func (s *Scorer) smallCalls(ctx context.Context, fit *Fit) (e Exact, err error) {
 	rng := rand.New(rand.NewPCG(31, 32))
-	for e.Width < most {
+	for e.Width < dim.SmallWidth {
 		total := e.Width + 1
 		paddings := s.paddings(total)
 		each := s.together(int64(len(paddings)))
@@ -80,7 +77,7 @@ func (s *Scorer) smallCalls(ctx context.Context, fit *Fit, most int64) (e Exact,
 
 // callsOf returns the calls of so many tokens that the model can compute: of each number of new ones.
 func (s *Scorer) callsOf(total int64) (calls []dim.Point) {
-	for pt := range control.Calls(total) {
+	for pt := range dim.SmallCalls {
 		if pt.Keys() == total && (!s.whole || pt.P == 0) && s.clamped(pt) == pt {
 			calls = append(calls, pt)
 		}
@@ -94,7 +91,7 @@ const atOnce = 16
 // compareCalls compares the fit with calls of so many tokens, whose rows have these paddings: a call for each list.
 // It counts the rows in e.
 func (s *Scorer) compareCalls(ctx context.Context, rng *rand.Rand, fit *Fit, pt dim.Point, lists [][][]int64, e *Exact) error {
-	notRun := func(pt dim.Point, err error) error { return control.NotRun{Why: fmt.Errorf("with %v: %w", pt, err)} }
+	notRun := func(pt dim.Point, err error) error { return eval.NotRun{Why: fmt.Errorf("with %v: %w", pt, err)} }
 	for some := range slices.Chunk(lists, atOnce) {
 		var calls []smallCall
 		var runs []eval.Run
@@ -191,12 +188,8 @@ func (s *Scorer) pairsOfRows(ctx context.Context, fit *Fit, e *Exact) error {
 		return nil
 	}
 	rng := rand.New(rand.NewPCG(35, 36))
-	dims, err := s.Evaluator.Dims(ctx, s.Loaded.Piece)
-	if err != nil && bisect.Ended(err) {
-		return err
-	}
 	most := int64(pairsWidth)
-	apart := err == nil && control.RowsApart(s.Loaded.Piece, dims)
+	apart := e.AnyLength
 	if apart {
 		most = 3 // of which batches of every size up to five are tried
 	}

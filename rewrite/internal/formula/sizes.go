@@ -1,0 +1,197 @@
+package formula
+
+import (
+	"slices"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
+)
+
+// The shape table knows sizes from a few calls. They are the same sums of batch, length and past in every call where
+// no node on the way from the inputs shapes anything by a condition. These lists say which nodes do not.
+var (
+	// shaped gives a shape that follows from those of the inputs and from attributes.
+	shaped = slices.Concat(eval.Elementwise, []string{"CastLike", "Constant", "Transpose", "Concat", "Gather", "GatherND", "GatherElements", "Shape", "Size", "MatMul", "Gemm",
+		"Einsum", "Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization", "Cos", "Sin", "Erf", "Gelu", "Swish", "Trilu", "CumSum",
+		"Flatten", "Attention", "RotaryEmbedding",
+		"DynamicQuantizeLinear", "DequantizeLinear", "QuantizeLinear", "MatMulInteger", "QLinearMatMul", "ScatterND", "ScatterElements"})
+	// told has inputs behind the first that tell the shape.
+	told = []string{"Reshape", "Expand", "ConstantOfShape", "Range", "Slice", "Split", "Tile", "TopK", "Unsqueeze", "Squeeze",
+		"ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum"}
+	// fused are those of com.microsoft.
+	fused = []string{"MatMulNBits", "FusedMatMul", "BiasGelu", "FastGelu", "QuickGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+		"SimplifiedLayerNormalization", "RotaryEmbedding", "GroupQueryAttention", "MultiHeadAttention", "Attention", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}
+	// sums are the nodes between sizes and an argument that tells a shape.
+	sums = []string{"Identity", "Cast", "Gather", "Unsqueeze", "Squeeze", "Concat", "Reshape", "Slice", "Add", "Sub", "Mul", "Neg"}
+)
+
+// Follows refuses a value whose shape may hang on a condition.
+func (r *Reader) Follows(v string) error {
+	if err, known := r.sized[v]; known {
+		return err
+	}
+	r.sized[v] = nil
+	err := r.follow(v)
+	r.sized[v] = err
+	return err
+}
+
+func (r *Reader) follow(v string) error {
+	g := r.piece.Graph
+	n := g.Producer[v]
+	if n == nil || g.Classes[v] == graph.ConstantClass {
+		return nil
+	}
+	inputs := n.Inputs
+	switch {
+	case ir.Standard(n, "Split"):
+		inputs = n.Inputs[:1]
+		if len(n.Inputs) > 1 && g.Classes[n.Inputs[1]] != graph.ConstantClass {
+			return unread("the size of %q is chosen at %s", short.Name(v), ir.Label(n))
+		}
+	case ir.Standard(n, told...):
+		arguments := n.Inputs[1:]
+		if ir.Standard(n, "ConstantOfShape", "Range") {
+			inputs, arguments = nil, n.Inputs
+		} else {
+			inputs = n.Inputs[:1]
+		}
+		for _, a := range arguments {
+			if err := r.sum(a); err != nil {
+				return err
+			}
+		}
+	case ir.Standard(n, shaped...), n.Domain == "com.microsoft" && slices.Contains(fused, n.OpType), n.Domain == "" && slices.Contains(fused, n.OpType):
+	default:
+		return unread("%s is not known to keep sizes", ir.Label(n))
+	}
+	for _, in := range inputs {
+		if err := r.Follows(in); in != "" && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum refuses an argument that is more than a sum of sizes with constant factors.
+func (r *Reader) sum(v string) error {
+	g := r.piece.Graph
+	n := g.Producer[v]
+	switch {
+	case r.settled(v):
+		return nil
+	case n == nil:
+		return unread("the input %q tells a size", short.Name(v))
+	case ir.Standard(n, "Shape", "Size"):
+		return r.Follows(n.Inputs[0])
+	case ir.Standard(n, "Where") && r.never(g.Producer[n.Inputs[0]]): // as torch writes Expand
+		return r.sum(n.Inputs[2])
+	case !ir.Standard(n, sums...), ir.Standard(n, "Mul") && !r.settled(n.Inputs[0]) && !r.settled(n.Inputs[1]):
+		return unread("a size is computed at %s", ir.Label(n))
+	}
+	for _, in := range n.Inputs {
+		if err := r.sum(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled reports whether a value is certainly a constant: it is computed from constants and sizes that are constants.
+func (r *Reader) settled(v string) bool {
+	if _, known := r.constants[v]; !known {
+		r.constants[v] = false
+		r.constants[v] = r.settle(v)
+	}
+	return r.constants[v]
+}
+
+func (r *Reader) settle(v string) bool {
+	g := r.piece.Graph
+	n := g.Producer[v]
+	switch {
+	case v == "" || g.Classes[v] == graph.ConstantClass:
+		return true
+	case n == nil || g.Classes[v] != graph.ShapeClass:
+		return false
+	}
+	if sizes, ok := r.sizes(v); ok {
+		return !slices.ContainsFunc(sizes, func(e dim.Extent) bool { return !e.Constant() })
+	}
+	own := 0 // inputs that are not those of a graph within the node
+	for _, in := range n.Inputs {
+		if in != "" {
+			own++
+		}
+		if !r.settled(in) {
+			return false
+		}
+	}
+	return own == len(slices.Collect(ir.Uses(n)))
+}
+
+// sizes returns the sizes that a value lists, where it is an excerpt of what a Shape node gives.
+func (r *Reader) sizes(v string) (list []dim.Extent, ok bool) {
+	g := r.piece.Graph
+	n := g.Producer[v]
+	if n == nil {
+		return nil, false
+	}
+	switch n.OpType {
+	case "Shape", "Size":
+		list, ok = r.table.Sizes[v]
+		return list, ok && r.Follows(n.Inputs[0]) == nil
+	case "Identity", "Cast", "Squeeze", "Unsqueeze":
+		return r.sizes(n.Inputs[0])
+	case "Gather", "Slice":
+		if list, ok = r.sizes(n.Inputs[0]); !ok {
+			return nil, false
+		}
+	default:
+		return nil, false
+	}
+	places := g.Integers(n.Inputs[1])
+	if n.OpType == "Slice" {
+		first, end := axes(places, len(list)), g.Integers(n.Inputs[2])
+		if len(first) != 1 || len(end) != 1 || len(n.Inputs) > 4 && !slices.Equal(g.Integers(n.Inputs[4]), []int64{1}) {
+			return nil, false
+		}
+		places = nil
+		for at := int64(max(first[0], 0)); at < min(int64(axes(end, len(list))[0]), int64(len(list))); at++ {
+			places = append(places, at)
+		}
+	}
+	var chosen []dim.Extent
+	for _, at := range axes(places, len(list)) {
+		if at < 0 || at >= len(list) {
+			return nil, false
+		}
+		chosen = append(chosen, list[at])
+	}
+	return chosen, len(chosen) > 0
+}
+
+// never reports whether a node asks whether sizes are −1.
+func (r *Reader) never(n *onnx.Node) bool {
+	if !ir.Standard(n, "Equal") {
+		return false
+	}
+	g := r.piece.Graph
+	m := g.Producer[n.Inputs[1]]
+	ones := func(v string) bool {
+		made := g.Producer[v]
+		if !ir.Standard(made, "ConstantOfShape") || made.Attribute("value") == nil || made.Attribute("value").Tensor == nil {
+			return false
+		}
+		x, err := made.Attribute("value").Tensor.Int64s()
+		return err == nil && slices.Equal(x, []int64{1})
+	}
+	if list := g.Integers(n.Inputs[1]); len(list) > 0 {
+		return !slices.ContainsFunc(list, func(x int64) bool { return x >= 0 })
+	}
+	return ir.Standard(m, "Mul") && ones(m.Inputs[0]) && slices.Equal(g.Integers(m.Inputs[1]), []int64{-1})
+}
