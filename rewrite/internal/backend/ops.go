@@ -20,7 +20,7 @@ func (*ops) Accepts(setting string, _ Options) error {
 }
 
 func (*ops) Form(_ context.Context, j Job) error {
-	j.Plan.LeaveUnchanged(j.Model, j.Analysis)
+	j.Plan.LeaveUnchanged(j.Model, j.Analysis, func(*plan.Site, error) bool { return false })
 	for _, s := range j.Plan.Sites {
 		if err := bind(s); err != nil {
 			return fmt.Errorf("layer %d: %w", s.Layer, err)

@@ -41,7 +41,13 @@ func (b *plain) Form(_ context.Context, j Job) error {
 		if err := b.forms(j); err != nil {
 			return err
 		}
-		j.Plan.LeaveUnchanged(j.Model, j.Analysis)
+		j.Plan.LeaveUnchanged(j.Model, j.Analysis, func(s *plan.Site, why error) bool {
+			if s.Form == lower.Inlined || takesBody(j, s) != nil {
+				return false
+			}
+			s.Form, s.FormReason = lower.Inlined, why.Error()
+			return true
+		})
 	}
 	if err := j.Plan.AddExtras(); err != nil {
 		return err

@@ -21,22 +21,27 @@ import (
 // So a value that a method changes may be read by the layers that are changed alone, or the layer is left as it is.
 // What reads it, and what for, is not asked. Sizes may be read; and without a method no value changes.
 
-// LeaveUnchanged leaves the sites as they are of which a value that the methods change is read elsewhere. A layer
-// that is left reads as any other node does, so the rest is looked at again.
-func (p *Plan) LeaveUnchanged(m *onnx.Model, a *analysis.Analysis) {
+// LeaveUnchanged leaves the sites as they are of which a value that the methods change is read elsewhere, unless
+// something else can stand in their place. A layer that is left reads as any other node does, so the rest is looked at again.
+func (p *Plan) LeaveUnchanged(m *onnx.Model, a *analysis.Analysis, instead func(*Site, error) bool) {
 	if a.Again {
 		return // the model's own nodes are gone
 	}
 	r := readersIn(m, a.Scopes)
-	for before := 0; before != len(p.Sites); {
-		before = len(p.Sites)
+	for again := true; again; {
+		again = false
 		o := p.outside(r)
 		p.Sites = slices.DeleteFunc(p.Sites, func(s *Site) bool {
 			why := o.of(s)
-			if why != nil {
-				a.Sites[s.Layer].ReadOutside(why)
+			if why == nil {
+				return false
 			}
-			return why != nil
+			again = true
+			if instead(s, why) {
+				return false
+			}
+			a.Sites[s.Layer].ReadOutside(why)
+			return true
 		})
 	}
 }
@@ -232,7 +237,6 @@ func (o *others) tables(s *Site, c changes) string {
 		}
 	}
 	if len(constants) == 0 {
-		maps.DeleteFunc(angles, func(_ string, is bool) bool { return !is })
 		constants = angles
 	}
 	return o.intoLayers(o.values(s, constants))
@@ -292,8 +296,10 @@ func (s *Site) masked() map[string]bool {
 
 // values are those that names mean in a site's graph.
 func (o *others) values(s *Site, names map[string]bool) (list []value) {
-	for name := range names {
-		list = append(list, o.at(s.Scope, name))
+	for name, is := range names {
+		if is && name != "" {
+			list = append(list, o.at(s.Scope, name))
+		}
 	}
 	return list
 }

@@ -69,6 +69,9 @@ func (r *readers) add(graphs []*onnx.Graph) {
 			inputs = inputs[:min(1, len(inputs))] // of the other it takes the type
 		}
 		for _, name := range ir.Unique(inputs) {
+			if name == "" {
+				continue
+			}
 			v := r.find(graphs, name)
 			r.of[v] = append(r.of[v], n)
 		}

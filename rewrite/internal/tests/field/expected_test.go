@@ -44,6 +44,14 @@ func TestExpected(t *testing.T) {
 				}
 			default:
 				g.holds(scaled, g.run(linear))
+				linear.Target = rewrite.Ops
+				g.holds(scaled, g.run(linear))
+				window := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "sliding-window:window=4")}}
+				logits := g.run(window)
+				window.Target = rewrite.PlainONNX
+				if off := distance(logits, g.run(window)); !(off <= 1e-5) {
+					t.Errorf("two targets differ by %.2g", off)
+				}
 			}
 		})
 	}
