@@ -221,10 +221,10 @@ func (o *others) tables(s *Site, c changes) string {
 	g, angles, constants := s.Scope.View, map[string]bool{}, map[string]bool{}
 	for v := range s.before(s.Site.Query.Operand, s.Site.Key.Operand) {
 		for _, x := range g.Producer[v].Inputs {
-			if g.IsData(x) || g.Classes[x] == graph.ShapeClass {
+			if g.IsData(x) {
 				continue
 			}
-			angles[x] = g.Classes[x] == graph.PositionClass && ir.IsFloat(g.Element(x))
+			angles[x] = g.Classes[x] != graph.ConstantClass && ir.IsFloat(g.Element(x))
 			g.Upstream([]string{x}, func(v string, n *onnx.Node) []string {
 				if t := g.Constants[v]; t != nil && plainonnx.Rotates(t, s.Measured.Attention.Encoding) {
 					constants[v] = true
@@ -251,7 +251,8 @@ func (o *others) mask(s *Site, c changes) string {
 	g, masks := s.Scope.View, map[string]bool{}
 	of := func(n *onnx.Node) (values []string) {
 		for _, x := range n.Inputs {
-			if x != "" && g.Classes[x] == graph.PositionClass && g.Inputs[x] == nil {
+			decides := ir.IsFloat(g.Element(x)) || g.Element(x) == onnx.Bool
+			if x != "" && !g.IsData(x) && g.Classes[x] != graph.ConstantClass && g.Inputs[x] == nil && decides {
 				values = append(values, x)
 			}
 		}

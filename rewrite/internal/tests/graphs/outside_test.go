@@ -119,3 +119,29 @@ func TestReadOutside(t *testing.T) {
 		})
 	}
 }
+
+// TestValuesTurnToo: where the values of a layer are multiplied by its cosines as well (RoFormer's value_layer), a scaling
+// reaches neither the layer nor its rotation alone; the other layer has its own. The positions come from the length.
+func TestValuesTurnToo(t *testing.T) {
+	testruntime.Require(t)
+	p := newPatient(t, "llama__ts17")
+	r := p.Rotation(p.Sites[0].Query.Operand)
+	p.After(p.Sites[0].Value.Boundary, func(old string) string {
+		return p.Op("Add", p.Op("Mul", old, r.Cos.Inputs[1]), p.Op("Mul", p.Op("Neg", old), r.Sin.Inputs[1]))
+	})
+	path := p.Saved()
+	for i, want := range []struct {
+		status rewrite.Status
+		reason string
+	}{{rewrite.Rotation, "the path of its value"}, {rewrite.Unchanged, "its rotation alone cannot be rewritten either: "}} {
+		opts := asked[i].opts(t)
+		opts.AllowUnchanged = true
+		report, err := kit.Rewrite(context.Background(), kit.OpenModel(t, path), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := report.Sites[0]; s.Status != want.status || !strings.Contains(s.Reason, want.reason) {
+			t.Errorf("%s: layer 0 is %s: %s", asked[i].name, s.Status, s.Reason)
+		}
+	}
+}
