@@ -128,6 +128,9 @@ func node(n *onnx.Node) string { return fmt.Sprintf("%s %q", short.Name(n.OpType
 
 // graph compares graphs of the same nodes.
 func (c *comparison) graph(a, b *onnx.Graph, around scope) *First {
+	if !slices.EqualFunc(a.SparseInitializers, b.SparseInitializers, c.sparse) {
+		return &First{What: "its sparse initializers differ"}
+	}
 	s := around.inner(a, b)
 	for i := range a.Inputs {
 		s.pair(a.Inputs[i].Name, b.Inputs[i].Name)
@@ -257,8 +260,18 @@ func (c *comparison) attribute(a, b *onnx.Attribute, s scope) bool {
 		return c.inside(a.Graph, b.Graph, s)
 	case onnx.AttrGraphs:
 		return slices.EqualFunc(a.Graphs, b.Graphs, func(x, y *onnx.Graph) bool { return c.inside(x, y, s) })
+	case onnx.AttrSparseTensor:
+		return c.sparse(a.SparseTensor, b.SparseTensor)
+	case onnx.AttrSparseTensors:
+		return slices.EqualFunc(a.SparseTensors, b.SparseTensors, c.sparse)
 	}
-	return true // sparse tensors and types, which no rewrite changes
+	return true // types, which no rewrite changes
+}
+
+// sparse compares sparse constants as they are written: in another order of elements they count as different.
+func (c *comparison) sparse(a, b *onnx.SparseTensor) bool {
+	return a.Name() == b.Name() && slices.Equal(a.Dims, b.Dims) && a.Values != nil && b.Values != nil && c.contents(a.Values, b.Values) &&
+		a.Indices != nil && b.Indices != nil && c.contents(a.Indices, b.Indices)
 }
 
 // inside compares the graphs in a node.

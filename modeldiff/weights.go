@@ -53,6 +53,13 @@ func constants(m *onnx.Model) (list []constant) {
 		for _, t := range g.Initializers {
 			add(g, t.Name, t)
 		}
+		for _, t := range g.SparseInitializers { // a dense one has other parts: the two are never called the same
+			for part, tensor := range map[string]*onnx.Tensor{"values": t.Values, "indices": t.Indices} {
+				if tensor != nil {
+					add(g, t.Name()+" ("+part+fmt.Sprint(" of sparse ", t.Dims)+")", tensor)
+				}
+			}
+		}
 		for _, n := range g.Nodes {
 			if t := n.Tensor("value"); t != nil && n.OpType == "Constant" && n.Domain == "" && len(n.Outputs) == 1 {
 				add(g, n.Outputs[0], t)

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -10,11 +11,13 @@ import (
 // CheckValues returns an error about the first value that a node reads or a
 // graph gives and that nothing makes: no node, input or initializer of its
 // graph or, for what is read, of a graph around it. Functions see their own
-// values only. It also returns an error about two inputs of one name, and about
-// axes of a Transpose that do not exist. No runtime loads such a model. The
-// order of nodes is not looked at.
+// values only. It also returns an error about axes of a Transpose that do not
+// exist. No runtime loads such a model. The order of nodes is not looked at.
+//
+// Of a model that was changed since it was opened, it repeats what Open checks:
+// that no two things have one name.
 func (m *Model) CheckValues() error {
-	if err := m.Graph.checkValues(nil); err != nil {
+	if err := cmp.Or(m.checkDoubles(), m.Graph.checkValues(nil)); err != nil {
 		return err
 	}
 	for _, f := range m.Functions {
@@ -43,18 +46,10 @@ func (s *made) has(value string) bool {
 func (g *Graph) checkValues(around *made) error {
 	s := &made{values: map[string]bool{}, around: around}
 	for _, v := range g.Inputs {
-		if s.values[v.Name] {
-			return fmt.Errorf("two inputs have the name %q: the model is broken", short.Name(v.Name))
-		}
 		s.values[v.Name] = true
 	}
-	for _, t := range g.Initializers {
-		s.values[t.Name] = true
-	}
-	for _, t := range g.SparseInitializers {
-		if t.Values != nil {
-			s.values[t.Values.Name] = true
-		}
+	for name := range g.InitializerNames() {
+		s.values[name] = true
 	}
 	if err := s.checkNodes(g.Nodes); err != nil {
 		return err
@@ -69,9 +64,6 @@ func (g *Graph) checkValues(around *made) error {
 func (f *Function) checkValues() error {
 	s := &made{values: map[string]bool{}}
 	for _, v := range f.Inputs {
-		if s.values[v] {
-			return fmt.Errorf("two inputs have the name %q: the model is broken", short.Name(v))
-		}
 		s.values[v] = true
 	}
 	if err := s.checkNodes(f.Nodes); err != nil {

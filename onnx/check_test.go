@@ -26,29 +26,6 @@ func TestExportsAreWhole(t *testing.T) {
 	}
 }
 
-// An input that is given twice is an error, in a graph inside a node and in a function too.
-func TestInputsGivenTwice(t *testing.T) {
-	x := onnx.NewValueInfo("x", onnx.Float)
-	twice := func() *onnx.Graph {
-		return &onnx.Graph{Name: "twice", Inputs: []*onnx.ValueInfo{x, x}, Outputs: []*onnx.ValueInfo{x}}
-	}
-	for name, change := range map[string]func(m *onnx.Model){
-		"graph": func(m *onnx.Model) { m.Graph = twice() },
-		"graph in a node": func(m *onnx.Model) {
-			m.Graph.Nodes = append(m.Graph.Nodes, onnx.NewNode("Loop", []string{"", ""}, []string{"y"}, onnx.GraphAttr("body", twice())))
-		},
-		"function": func(m *onnx.Model) {
-			m.Functions = append(m.Functions, &onnx.Function{Domain: "d", Name: "f", Inputs: []string{"x", "x"}})
-		},
-	} {
-		m := onnx.New()
-		change(m)
-		if err := m.CheckValues(); err == nil || !strings.Contains(err.Error(), `two inputs have the name "x"`) {
-			t.Errorf("%s: error %v", name, err)
-		}
-	}
-}
-
 // A Transpose whose axes are counted from the end, as PyTorch writes some, is an error.
 func TestTransposedAxes(t *testing.T) {
 	for want, perm := range map[string][]int64{

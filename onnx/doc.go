@@ -43,5 +43,7 @@
 // nested 48 deep, tensors have 64 dimensions and a model a million parts.
 // Writing into the file while it is mapped is not guarded against. [Open]
 // does not check that a graph makes sense; [Model.CheckValues] and
-// [Model.UnreadableData] do as far as it can be seen without evaluating it.
+// [Model.UnreadableData] do as far as it can be seen without evaluating it. It
+// refuses a model in which two things have one name, such as two initializers:
+// runtimes differ in which of them they read.
 package onnx

@@ -75,6 +75,22 @@ func (g *Graph) Initializer(name string) *Tensor {
 	return nil
 }
 
+// InitializerNames yields the names of the initializers, dense and sparse.
+func (g *Graph) InitializerNames() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, t := range g.Initializers {
+			if !yield(t.Name) {
+				return
+			}
+		}
+		for _, t := range g.SparseInitializers {
+			if !yield(t.Name()) {
+				return
+			}
+		}
+	}
+}
+
 // RemoveNodes removes the nodes for which drop is true.
 func (g *Graph) RemoveNodes(drop func(*Node) bool) {
 	g.Nodes = slices.DeleteFunc(slices.Clone(g.Nodes), drop)

@@ -11,8 +11,8 @@ func (names Names) Note(g *Graph) {
 		for _, v := range g.Inputs {
 			names[v.Name] = true
 		}
-		for _, t := range g.Initializers {
-			names[t.Name] = true
+		for name := range g.InitializerNames() {
+			names[name] = true
 		}
 		for _, n := range g.Nodes {
 			names[n.Name] = true

@@ -11,7 +11,8 @@ import (
 // Open maps the model at path and reads its structure. Weights are neither
 // copied nor decoded, and external data is not looked for before a tensor's
 // contents are asked for. The model must be closed; the file must not be
-// changed before that. The error is a *FileError.
+// changed before that. A model in which two things have one name is refused:
+// programs differ in which of them they read. The error is a *FileError.
 func Open(path string) (*Model, error) {
 	m, err := open(path)
 	if err != nil {
@@ -50,6 +51,9 @@ func open(path string) (*Model, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	m, err := parse(mapped.data, &folder{model: path})
+	if err == nil {
+		err = m.checkDoubles()
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), mapped.close())
 	}
@@ -58,7 +62,7 @@ func open(path string) (*Model, error) {
 }
 
 // Parse reads a model from memory. data is kept, not copied, and must not be
-// changed while the model is in use. External data of such a model has no
+// changed while the model is in use. Names are not checked. External data of such a model has no
 // known folder, so its contents cannot be read.
 func Parse(data []byte) (*Model, error) { return parse(data, nil) }
 

@@ -16,6 +16,14 @@ type SparseTensor struct {
 	src source
 }
 
+// Name returns the name of the constant.
+func (t *SparseTensor) Name() string {
+	if t.Values == nil {
+		return ""
+	}
+	return t.Values.Name
+}
+
 // Clone returns a copy that can be changed without changing t; nil for nil.
 func (t *SparseTensor) Clone() *SparseTensor {
 	if t == nil {

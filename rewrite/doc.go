@@ -49,7 +49,8 @@
 // A site that cannot be measured or verified is unchanged, with the reason in the
 // report, and Rewrite returns ErrPartial unless Options.AllowUnchanged is set. Where its
 // rotation alone can be verified and nothing but scalings is asked for, the op Rotary
-// takes the place of the rotation (Status Rotation); ErrPartial is the same. Queries
+// takes the place of the rotation (Status Rotation); ErrPartial is the same. So it is where
+// something outside a site reads a value inside it that the methods change (Kind ReadOutside). Queries
 // of padded tokens may see no key: exporters give them a uniform average, zeros or
 // NaN; the op gives zeros. Where the two differ, the model's output for other tokens
 // must not depend on them; otherwise the site is unchanged.

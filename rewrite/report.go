@@ -36,6 +36,7 @@ const (
 	NotAskedFor  Kind = Kind(analysis.NotAsked)     // Options.Layers leaves it out
 	CrossAlone   Kind = Kind(analysis.CrossAlone)   // no rotary attention layer is rewritten with it
 	PaddingRead  Kind = Kind(analysis.PaddingRead)  // other tokens depend on padded queries
+	ReadOutside  Kind = Kind(analysis.Outside)      // a value that a method changes is read elsewhere
 	LeftBefore   Kind = Kind(analysis.Earlier)      // an earlier rewrite left it unchanged
 )
 

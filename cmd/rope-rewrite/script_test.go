@@ -63,6 +63,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv(customop.RuntimeVariable, onnxruntime)
 			env.Setenv(customop.LibraryVariable, library)
 			env.Setenv("MODELS", models)
+			env.Setenv("DOUBLES", filepath.Join(models, "..", "doubles"))
 			for _, name := range []string{"GOGC", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"} { // see the Makefile
 				if value := os.Getenv(name); value != "" {
 					env.Setenv(name, value)

@@ -84,6 +84,11 @@ func (f *File) Float32(key string) (data []float32, shape []int, err error) {
 	return read[float32](f, key, "<f4")
 }
 
+// Float64 reads a float64 array.
+func (f *File) Float64(key string) (data []float64, shape []int, err error) {
+	return read[float64](f, key, "<f8")
+}
+
 // Int64 reads an int64 array.
 func (f *File) Int64(key string) (data []int64, shape []int, err error) {
 	return read[int64](f, key, "<i8")

@@ -12,7 +12,7 @@ import (
 var words = map[reflect.Type][]string{
 	reflect.TypeFor[rewrite.Status](): {string(rewrite.Rewritten), string(rewrite.Rotation), string(rewrite.Unchanged)},
 	reflect.TypeFor[rewrite.Kind](): {string(rewrite.NotDelimited), string(rewrite.SharesCache), string(rewrite.NotMeasured), string(rewrite.NotVerified),
-		string(rewrite.NotRotary), string(rewrite.NotAskedFor), string(rewrite.CrossAlone), string(rewrite.PaddingRead), string(rewrite.LeftBefore)},
+		string(rewrite.NotRotary), string(rewrite.NotAskedFor), string(rewrite.CrossAlone), string(rewrite.PaddingRead), string(rewrite.ReadOutside), string(rewrite.LeftBefore)},
 	reflect.TypeFor[rewrite.Form](): {string(rewrite.OwnNodes), string(rewrite.Inlined), string(rewrite.GroupQuery), string(rewrite.Rotary)},
 }
 

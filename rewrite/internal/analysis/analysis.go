@@ -25,6 +25,7 @@ const (
 	NotAsked     Kind = "not asked for"         // the caller chose other layers
 	CrossAlone   Kind = "cross-attention alone" // no rotary site is rewritten with it
 	PaddingRead  Kind = "padding is read"       // other tokens depend on padded queries
+	Outside      Kind = "read outside"          // a value that a method changes is read elsewhere
 	Earlier      Kind = "earlier rewrite"       // an earlier rewrite left it unchanged
 )
 
@@ -36,6 +37,8 @@ type Analysis struct {
 	// OpUnfit says why the op cannot replace a proven site, by layer. It is filled only if the
 	// model's own nodes may stay (Options.KeepsAttention).
 	OpUnfit map[int]string
+
+	Scopes []*site.Scope // the graphs that were searched; nil where nothing was
 
 	Again bool // the sites hold the op of an earlier rewrite, and were proven then
 }
@@ -60,6 +63,15 @@ type Site struct {
 func (s *Site) KeepRotation(why error) {
 	s.leave(s.Whole, fmt.Sprintf("%s; its rotation alone cannot be rewritten either: %v", s.Reason, why))
 	s.Whole, s.Attention = "", nil
+}
+
+// ReadOutside leaves a site unchanged for which methods were asked: a value that they change is read elsewhere.
+func (s *Site) ReadOutside(why error) {
+	if s.Whole != "" {
+		s.KeepRotation(why)
+		return
+	}
+	s.leave(Outside, why.Error())
 }
 
 // leave marks a site as unchanged.

@@ -58,6 +58,7 @@ func Find(ctx context.Context, m *onnx.Model, engine *sharedengine.Engine, opts 
 	if err != nil {
 		return f, err
 	}
+	f.Scopes = parts
 	if err := f.notTurning(ctx, parts); err != nil {
 		return f, err
 	}

@@ -94,7 +94,7 @@ func tableRows(s *plan.Site) int64 {
 
 // Write proves GroupQueryAttention for each op, and puts it in its place.
 func (b *contribOp) Write(ctx context.Context, j Job) (w Written, err error) {
-	if w.Warnings, err = j.apply(); err != nil {
+	if err = j.apply(); err != nil {
 		return w, err
 	}
 	if err := j.features(); err != nil {

@@ -20,6 +20,7 @@ func (*ops) Accepts(setting string, _ Options) error {
 }
 
 func (*ops) Form(_ context.Context, j Job) error {
+	j.Plan.LeaveUnchanged(j.Model, j.Analysis, func(*plan.Site, error) bool { return false })
 	for _, s := range j.Plan.Sites {
 		if err := bind(s); err != nil {
 			return fmt.Errorf("layer %d: %w", s.Layer, err)
@@ -60,7 +61,7 @@ func lowerToOp(s *plan.Site) error {
 }
 
 func (*ops) Write(ctx context.Context, j Job) (w Written, err error) {
-	if w.Warnings, err = j.apply(); err != nil {
+	if err := j.apply(); err != nil {
 		return w, err
 	}
 	if err := j.features(); err != nil || j.NoFallback {
@@ -73,16 +74,13 @@ func (*ops) Write(ctx context.Context, j Job) (w Written, err error) {
 	return w, err
 }
 
-// apply puts the ops into the model. It warns of values that the model still computes as before.
-func (j Job) apply() (warnings []string, err error) {
+// apply puts the ops into the model.
+func (j Job) apply() error {
 	var changes []lower.Change
 	for _, s := range j.Plan.Sites {
 		if s.Form != lower.OwnNodes {
 			changes = append(changes, s.Change)
 		}
 	}
-	if err := lower.Apply(j.Model, changes); err != nil || j.Analysis.Again {
-		return nil, err
-	}
-	return lower.Leftovers(changes), nil
+	return lower.Apply(j.Model, changes)
 }

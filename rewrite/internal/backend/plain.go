@@ -33,20 +33,49 @@ func (*plain) Accepts(setting string, o Options) error {
 }
 
 // Form decides for each site how it is written, and binds those that are inlined.
-func (*plain) Form(_ context.Context, j Job) error {
+func (b *plain) Form(_ context.Context, j Job) error {
+	for before := -1; before != len(j.Plan.Sites); { // constants may be shared with a site that is left unchanged
+		if before = len(j.Plan.Sites); before == 0 {
+			break
+		}
+		if err := b.forms(j); err != nil {
+			return err
+		}
+		j.Plan.LeaveUnchanged(j.Model, j.Analysis, func(s *plan.Site, why error) bool {
+			if s.Form == lower.Inlined || takesBody(j, s) != nil {
+				return false
+			}
+			s.Form, s.FormReason = lower.Inlined, why.Error()
+			return true
+		})
+	}
+	if err := j.Plan.AddExtras(); err != nil {
+		return err
+	}
+	for _, s := range j.Plan.Sites {
+		s.Change = s.Becomes(nil, nil)
+		if s.Form != lower.Inlined {
+			continue
+		}
+		if err := lowerToOp(s); err != nil {
+			return fmt.Errorf("layer %d: %w", s.Layer, err)
+		}
+	}
+	return nil
+}
+
+// forms decides for each site how it is written.
+func (*plain) forms(j Job) error {
 	var changed []*plan.Site
 	for _, s := range j.Plan.Sites {
-		switch {
-		case s.Written != nil:
+		s.Form, s.FormReason = lower.OwnNodes, ""
+		if s.Written != nil {
 			if err := takesBody(j, s); err != nil {
 				return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("the op cannot be inlined in its place: %w", err)}
 			}
 			s.Form, s.FormReason = lower.Inlined, "an earlier rewrite wrote the op there"
-		case j.becomesAnother(s):
+		} else if j.becomesAnother(s) {
 			changed = append(changed, s)
-			fallthrough
-		default:
-			s.Form = lower.OwnNodes
 		}
 	}
 	for i, err := range plainonnx.Refused(j.Model, layers(changed)) {
@@ -61,18 +90,6 @@ func (*plain) Form(_ context.Context, j Job) error {
 			return &plan.LayerError{Layer: s.Layer, Err: fmt.Errorf("its own nodes cannot be changed (%w), and the op cannot be inlined in their place (%w)", err, cannot)}
 		}
 		s.Form, s.FormReason = lower.Inlined, err.Error()
-	}
-	if err := j.Plan.AddExtras(); err != nil {
-		return err
-	}
-	for _, s := range j.Plan.Sites {
-		s.Change = s.Becomes(nil, nil)
-		if s.Form != lower.Inlined {
-			continue
-		}
-		if err := lowerToOp(s); err != nil {
-			return fmt.Errorf("layer %d: %w", s.Layer, err)
-		}
 	}
 	return nil
 }
@@ -129,7 +146,6 @@ func (*plain) Write(ctx context.Context, j Job) (w Written, err error) {
 		if err := lower.Apply(j.Model, bodies); err != nil {
 			return w, err
 		}
-		w.Warnings = append(w.Warnings, lower.Leftovers(bodies)...)
 	}
 	if err := j.features(); err != nil || len(inlined) == 0 {
 		return w, err

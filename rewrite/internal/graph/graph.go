@@ -48,6 +48,9 @@ func buildGraph(m *onnx.Model, nodes []*onnx.Node, constants []*onnx.Tensor, v V
 		delete(g.Inputs, t.Name)
 		g.Constants[t.Name] = t
 	}
+	for _, t := range m.Graph.SparseInitializers {
+		return nil, fmt.Errorf("the initializer %q is sparse, and sparse initializers are not read here; write it as a dense one", short.Name(t.Name()))
+	}
 	for _, t := range constants {
 		g.Constants[t.Name] = t
 	}

@@ -60,8 +60,8 @@ func Sweep(g *onnx.Graph, removed map[*onnx.Node]bool, free map[string]bool, kep
 		}
 	}
 	initializers := map[string]bool{}
-	for _, t := range g.Initializers {
-		initializers[t.Name] = true
+	for name := range g.InitializerNames() {
+		initializers[name] = true
 	}
 	outside := map[string]bool{}
 	for v := range candidates {

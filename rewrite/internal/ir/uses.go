@@ -36,8 +36,8 @@ func captured(g *onnx.Graph) iter.Seq[string] {
 		for _, v := range g.Inputs {
 			own[v.Name] = true
 		}
-		for _, t := range g.Initializers {
-			own[t.Name] = true
+		for name := range g.InitializerNames() {
+			own[name] = true
 		}
 		for _, n := range g.Nodes {
 			for v := range Uses(n) {

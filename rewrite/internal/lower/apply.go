@@ -16,7 +16,6 @@ type Change struct {
 	Site      *site.Sized
 	Mask      *onnx.ValueInfo // the graph input with the padding mask, nil without one
 	Reads     rope.Mask       // the mask that the nodes compute
-	Edited    bool            // the nodes compute something else than the site did
 	Nodes     []*onnx.Node
 	Constants []*onnx.Tensor
 	Positions string // the value that the op reads as positions where no method gives it others: it stays in the model; "" for none

@@ -9,7 +9,6 @@
 //   - Bind says which values the op reads and gives.
 //   - Nodes writes the op for these values.
 //   - Apply puts the nodes of all sites into the graph and removes what they replace.
-//   - Leftovers warns of values that the model still computes as before.
 //
 // Bind returns an error where the model's own bias on the scores cannot be computed
 // outside the site, Nodes where the op cannot have the attributes. Bind and Nodes change

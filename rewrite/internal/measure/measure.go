@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
@@ -110,6 +111,9 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 		return nil, err
 	}
 	a.Mask, a.Softcap, a.Sinks, out.Mask = scores.Mask, scores.Curve.Softcap, scores.Sinks, scores.padding
+	if err := sinksBehind(s, a); err != nil {
+		return nil, err
+	}
 	a.Distance = scores.Distance
 	out.Exact, out.Cases = scores.Exact, scores.Cases
 	out.TokenLimit, out.Others, out.ScalarBias = scores.Tokens, scores.Others, scores.scalarBias
@@ -127,6 +131,19 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	takeScale(a)
 	carried(ev, s, &out.Exact)
 	return out, nil
+}
+
+// sinksBehind takes sinks that the site applies behind the softmax.
+func sinksBehind(s *site.Sized, a *rope.Attention) error {
+	if s.Sink == nil {
+		return nil
+	}
+	sinks, err := s.Sink.Float64s()
+	if err != nil || len(sinks) != a.Heads || a.Sinks != nil {
+		return graph.Refuse(s.Softmax, "its %d heads have %d sinks behind the softmax (%q)", a.Heads, len(sinks), short.Name(s.Sink.Name))
+	}
+	a.Sinks = sinks
+	return nil
 }
 
 // takeScale gives an attention whose queries have factors behind the rotation the usual

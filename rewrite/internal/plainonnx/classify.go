@@ -8,6 +8,12 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
+// Rotates reports whether a constant holds the frequencies of an encoding, or a table of its cosines or sines.
+func Rotates(c *onnx.Tensor, e rope.Encoding) bool {
+	_, _, ok := classifySenses(c, e)
+	return ok
+}
+
 // classifySenses returns what a constant is to a rotation: its frequencies, or a table of
 // them. Pairs that rotate backwards mostly do so by a minus sign elsewhere in the graph, so
 // the constant may have a frequency with the other sign than the rotation was measured

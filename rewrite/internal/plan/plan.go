@@ -101,7 +101,7 @@ func (s *Site) Changes() bool { return !reflect.DeepEqual(s.Want, s.Measured.Att
 // Becomes returns the change by which the nodes and constants take the place of the site.
 func (s *Site) Becomes(nodes []*onnx.Node, constants []*onnx.Tensor) lower.Change {
 	return lower.Change{Scope: s.Scope, Site: s.Site, Mask: s.Measured.Mask, Reads: s.Want.Mask, Positions: s.Binding.Positions(),
-		Edited: s.Changes(), Nodes: nodes, Constants: constants}
+		Nodes: nodes, Constants: constants}
 }
 
 // Is16Bit reports whether the site's queries are in 16 bits.

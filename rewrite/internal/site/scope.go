@@ -75,7 +75,7 @@ func appendInner(m *onnx.Model, s *Scope, list *[]*Scope) error {
 			}
 			if slices.ContainsFunc(sub.Nodes, func(n *onnx.Node) bool { return ir.Standard(n, "Softmax") || fusedAttention(n) || IsOp(n) }) {
 				var err error
-				if in.View, err = in.read(m, n); err != nil {
+				if in.View, err = in.read(m); err != nil {
 					return fmt.Errorf("%s: %w", short.Name(in.Where), err)
 				}
 				*list = append(*list, in.search())
@@ -99,25 +99,32 @@ func branchName(n *onnx.Node, sub *onnx.Graph) string {
 }
 
 // read returns a view of a graph inside a node as if it were a model of its own: with
-// the nodes of the graphs around it that it depends on and the inputs that it reads.
-func (s *Scope) read(m *onnx.Model, holder *onnx.Node) (*graph.Graph, error) {
+// the nodes of the graphs around it that it depends on and the values that it reads.
+// A name that a graph around it has too means the inner value there; a view in which
+// it would have to mean both is refused.
+func (s *Scope) read(m *onnx.Model) (*graph.Graph, error) {
+	levels := append([]*onnx.Graph{s.Graph}, s.Outer...)
+	needed, level, err := reachable(levels)
+	if err != nil {
+		return nil, err
+	}
 	flat := *m
 	flat.Graph = &onnx.Graph{Name: s.Graph.Name, Outputs: s.Graph.Outputs}
 	g := flat.Graph
-	for _, each := range slices.Backward(append([]*onnx.Graph{s.Graph}, s.Outer...)) {
-		for _, n := range each.Nodes {
-			if n != holder && !slices.ContainsFunc(s.Outer, func(o *onnx.Graph) bool { return holds(n, o) }) {
-				g.Nodes = append(g.Nodes, n)
-			}
-		}
-		g.Inputs = append(g.Inputs, each.Inputs...)
-		g.Initializers = append(g.Initializers, each.Initializers...)
-		g.ValueInfo = append(g.ValueInfo, each.ValueInfo...)
+	for i, each := range slices.Backward(levels) {
+		read := func(name string) bool { at, is := level[name]; return is && at == i }
+		g.Nodes = append(g.Nodes, keep(each.Nodes, func(n *onnx.Node) bool { return needed[n] })...)
+		g.Inputs = append(g.Inputs, keep(each.Inputs, func(v *onnx.ValueInfo) bool { return read(v.Name) })...)
+		g.Initializers = append(g.Initializers, keep(each.Initializers, func(t *onnx.Tensor) bool { return read(t.Name) })...)
+		g.SparseInitializers = append(g.SparseInitializers, keep(each.SparseInitializers, func(t *onnx.SparseTensor) bool { return read(t.Name()) })...)
+		g.ValueInfo = append(g.ValueInfo, keep(each.ValueInfo, func(v *onnx.ValueInfo) bool { return read(v.Name) })...)
 	}
-	needed, reached := reachable(g)
-	g.Nodes = slices.DeleteFunc(g.Nodes, func(n *onnx.Node) bool { return !needed[n] })
-	g.Inputs = slices.DeleteFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return !reached[v.Name] })
 	return graph.New(&flat)
+}
+
+// keep returns what of a list is wanted.
+func keep[T any](list []T, want func(T) bool) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return !want(x) })
 }
 
 // holds reports whether a graph is directly inside a node.
@@ -130,33 +137,58 @@ func holds(n *onnx.Node, g *onnx.Graph) bool {
 	return false
 }
 
-// reachable returns the nodes and values that a graph's outputs depend on. Where two
-// nodes give a value of the same name, the later node counts: it is further inside.
-func reachable(g *onnx.Graph) (nodes map[*onnx.Node]bool, values map[string]bool) {
-	producer := map[string]*onnx.Node{}
-	for _, n := range g.Nodes {
-		for _, o := range n.Outputs {
-			producer[o] = n
+// reachable returns the nodes and values that the outputs of the first graph depend on. Of each
+// value it says which graph has it: those behind the first are around it, the nearest first.
+func reachable(levels []*onnx.Graph) (nodes map[*onnx.Node]bool, level map[string]int, err error) {
+	makers := make([]map[string]*onnx.Node, len(levels)) // of the values of each graph; nil where no node makes it
+	for i, g := range levels {
+		makers[i] = map[string]*onnx.Node{}
+		for _, v := range g.Inputs {
+			makers[i][v.Name] = nil
+		}
+		for name := range g.InitializerNames() {
+			makers[i][name] = nil
+		}
+		for _, n := range g.Nodes {
+			if slices.ContainsFunc(levels, func(inner *onnx.Graph) bool { return holds(n, inner) }) {
+				continue
+			}
+			for _, o := range n.Outputs {
+				makers[i][o] = n
+			}
 		}
 	}
-	nodes, values = map[*onnx.Node]bool{}, map[string]bool{}
-	var stack []string
-	for _, o := range g.Outputs {
-		stack = append(stack, o.Name)
+	type use struct {
+		value string
+		by    int // the graph that reads it
 	}
+	var stack []use
+	for _, o := range levels[0].Outputs {
+		stack = append(stack, use{o.Name, 0})
+	}
+	nodes, level = map[*onnx.Node]bool{}, map[string]int{}
 	for len(stack) > 0 {
-		v := stack[len(stack)-1]
+		u := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if values[v] {
+		at := u.by + slices.IndexFunc(makers[u.by:], func(own map[string]*onnx.Node) bool { _, is := own[u.value]; return is })
+		if at < u.by {
+			continue // nothing makes it, or the node that holds the first graph
+		}
+		if was, seen := level[u.value]; seen {
+			if was != at {
+				return nil, nil, fmt.Errorf("two values that it depends on have the name %q, in a graph and in one around it; rename one of them", short.Name(u.value))
+			}
 			continue
 		}
-		values[v] = true
-		if n := producer[v]; n != nil && !nodes[n] {
+		level[u.value] = at
+		if n := makers[at][u.value]; n != nil && !nodes[n] {
 			nodes[n] = true
-			stack = append(stack, ir.Reads(n)...)
+			for v := range ir.Uses(n) {
+				stack = append(stack, use{v, at})
+			}
 		}
 	}
-	return nodes, values
+	return nodes, level, nil
 }
 
 // Delimit returns the site of a candidate, or why there is none. All nodes that the op

@@ -111,6 +111,8 @@ type Site struct {
 	Core
 	Graph             *graph.Graph
 	Query, Key, Value Branch
+	Sink              *onnx.Tensor              // a sink for each head that is applied behind the softmax; nil for most
+	last              *onnx.Node                // that applies it
 	output            string                    // the attention's output, under the name that the model's own graph has for it
 	Replaced          []*onnx.Node              // the model's nodes whose outputs the op gives instead
 	escaping          *graph.Refusal            // set where one of these nodes has another output that is used, which the op does not give
@@ -176,6 +178,7 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 		return nil, graph.Refuse(c.ScoresMatMul, "its query and key are rotated by rows of the input %q, which the caller gives, so the model does not contain its rotation; make this table a constant of the model", short.Name(table))
 	}
 	s := &Site{Core: c, Graph: g, output: g.Outward(c.ValueMatMul.Outputs[0]), LengthTracked: g.LengthTracked[g.AsWritten(c.Softmax)]}
+	s.sinkBehind()
 	s.Query = follow(g, c.ScoresMatMul.Inputs[0], maxOrigins)
 	s.Key = follow(g, c.ScoresMatMul.Inputs[1], maxOrigins)
 	s.Value = follow(g, c.ValueMatMul.Inputs[1], 1)
@@ -210,7 +213,7 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 // noteReplaced completes a new site: which nodes of the model the op replaces, and
 // whether one of their other outputs is used.
 func noteReplaced(g *graph.Graph, s *Site) *graph.Refusal {
-	replaced := []*onnx.Node{s.ValueMatMul}
+	replaced := []*onnx.Node{s.ends()}
 	for _, b := range []Branch{s.Key, s.Value} {
 		if c := b.Update(); c != nil {
 			replaced = append(replaced, c.Concat)

@@ -85,6 +85,10 @@ var rows = []row{
 	{name: "image_memory", layers: []string{unchanged}, reason: "2-D positions: its query is rotated by the rows and columns of a grid", scaling: "unchanged"},
 	{name: "places_given", layers: []string{unchanged}, reason: "its query is multiplied by numbers that the caller gives", scaling: "unchanged"},
 	{name: "places_of_grids", layers: []string{unchanged}, reason: "which has 2 numbers for each token", scaling: "unchanged"},
+	{name: "attentions_out", layers: two, scaling: "is an output of the graph", plain: true},
+	{name: "new_keys_only", layers: two, unfed: true, scaling: `"new.0.key" is an output of the graph`, plain: true}, // and TestExpected
+	{name: "rotated_values", layers: []string{turned, turned}, reason: "the path of its value is changed by", scaling: "is read by node_matmul_1 (MatMul), beside the scores of query and key|the rotation's constants reach node"},
+	{name: "ts_granite_swa", layers: two}, // and TestExpected
 	{name: "tensor_scatter", layers: []string{turned}, reason: "new keys and values are not known to be written right after the earlier tokens", scaling: "unchanged", plain: true, unfed: true},
 }
 

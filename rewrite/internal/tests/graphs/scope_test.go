@@ -15,6 +15,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -227,5 +228,64 @@ func TestHalfInsideABranch(t *testing.T) {
 		if s.Mask[i*int(s.Length*s.Batch)/len(x)] != 0 && !(math.Abs(x[i]-y[i]) <= 1e-4) {
 			t.Fatalf("logit %d is %g, %g was expected", i, y[i], x[i])
 		}
+	}
+}
+
+// TestNameInsideAndAround: a branch whose constant has the name of one around it reads its own, as ONNX Runtime
+// does. Where it depends on both, one flat view of it cannot tell them apart, and the model is refused.
+func TestNameInsideAndAround(t *testing.T) {
+	testruntime.Require(t)
+	// merged moves the frequencies into both branches, and puts other numbers of that name around them.
+	merged := func() (m *onnx.Model, own []*onnx.Tensor) {
+		m = kit.OpenModel(t, kit.Model("gpt_neox__dynamo18-merged"))
+		i := slices.IndexFunc(m.Graph.Initializers, func(c *onnx.Tensor) bool { return c.Type == onnx.Float && len(c.Dims) == 3 })
+		frequencies := m.Graph.Initializers[i]
+		m.Graph.Initializers[i] = ir.Float32Tensor(frequencies.Name, []int64{1}, 7)
+		for branch := range m.Graph.Nodes[0].Subgraphs() {
+			own = append(own, frequencies.Clone())
+			branch.AddInitializer(own[len(own)-1])
+		}
+		return m, own
+	}
+	m, _ := merged()
+	report, err := kit.Rewrite(context.Background(), m, rewrite.Options{})
+	if err != nil || report.Rewritten() != 4 {
+		t.Fatalf("%d layers are rewritten; %v", report.Rewritten(), err)
+	}
+	path := filepath.Join(t.TempDir(), "patched.onnx")
+	if err := m.Save(path, onnx.SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if off := mergedDistance(t, path, m, "plain"); !(off <= 1e-4) {
+		t.Errorf("off by %.2g", off)
+	}
+	m, own := merged()
+	m.Graph.AddInitializer(ir.Int64Tensor("both", []int64{1}, 0))
+	m.Graph.InsertNode(m.Graph.Nodes[0], onnx.NewNode("Add", []string{"input_ids", "both"}, []string{"tokens"}))
+	for n := range m.Graph.AllNodes() {
+		for i, v := range n.Inputs {
+			switch {
+			case v == own[0].Name:
+				n.Inputs[i] = "both"
+			case v == "input_ids" && n != m.Graph.Nodes[0]:
+				n.Inputs[i] = "tokens"
+			}
+		}
+	}
+	own[0].Name, own[1].Name = "both", "both"
+	if _, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true}); err == nil || !strings.Contains(err.Error(), `have the name "both"`) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestSparse: a model with a sparse constant is refused, since none would be looked at.
+func TestSparse(t *testing.T) {
+	testruntime.Require(t)
+	m := kit.OpenModel(t, kit.Model("llama__dynamo18"))
+	dense := m.Graph.Initializers[0]
+	m.Graph.Initializers = m.Graph.Initializers[1:]
+	m.Graph.SparseInitializers = []*onnx.SparseTensor{{Values: dense, Indices: ir.Int64Tensor("", []int64{1}, 0), Dims: dense.Dims}}
+	if _, err := kit.Rewrite(context.Background(), m, rewrite.Options{AllowUnchanged: true}); err == nil || !strings.Contains(err.Error(), "is sparse, and sparse initializers are not read here") {
+		t.Errorf("the error is %v", err)
 	}
 }

@@ -1,0 +1,194 @@
+package field_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/npz"
+	"github.com/rope-rewrite/rope-rewrite/internal/testruntime"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/tests/kit"
+	"github.com/rope-rewrite/rope-rewrite/rope"
+)
+
+// TestExpected: models that give more than logits and caches, or make something of their scores. Without a method the
+// rewritten model gives what PyTorch or NumPy computed in float64. A scaling in its own nodes does, too, where there is such
+// a golden; and keys that the host appends are those of one call.
+func TestExpected(t *testing.T) {
+	testruntime.Require(t)
+	linear := rewrite.Options{LayerEdits: []rewrite.LayerEdit{rewrite.AllLayers(kit.Spec(t, rope.ScalingAxis, "linear:factor=4"))}, Target: rewrite.PlainONNX}
+	for name, scaled := range map[string]string{
+		"attentions_out": "", "new_keys_only": "one call", "rotated_values": "", "ts_granite_swa": "linear4",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := golden{t, kit.Model("../field/" + name)}
+			g.holds("expected", g.run(rewrite.Options{AllowUnchanged: true}))
+			switch scaled {
+			case "":
+			case "one call":
+				logits := g.run(linear)
+				if off := distance(logits, g.run(linear, 20)); !(off <= 1e-4) {
+					t.Errorf("in several calls it is off by %.2g", off)
+				}
+				if off := distance(logits, g.run(rewrite.Options{})); off < 0.1 {
+					t.Errorf("the scaling changes no more than %.2g", off)
+				}
+			default:
+				g.holds(scaled, g.run(linear))
+				linear.Target = rewrite.Ops
+				g.holds(scaled, g.run(linear))
+				window := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "sliding-window:window=4")}}
+				logits := g.run(window)
+				window.Target = rewrite.PlainONNX
+				if off := distance(logits, g.run(window)); !(off <= 1e-5) {
+					t.Errorf("two targets differ by %.2g", off)
+				}
+			}
+		})
+	}
+}
+
+type golden struct {
+	t    *testing.T
+	path string
+}
+
+// holds compares logits with those of expected.npz.
+func (g golden) holds(key string, logits []float64) {
+	g.t.Helper()
+	f, err := npz.Open(filepath.Join(filepath.Dir(g.path), "expected.npz"))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer f.Close()
+	want, _, err := f.Float64(key)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	if off := distance(want, logits); !(off <= 1e-5) {
+		g.t.Errorf("%s: off by %.2g of the range", key, off)
+	}
+}
+
+// distance is the largest difference, as a share of the range.
+func distance(want, got []float64) (worst float64) {
+	if len(want) != len(got) {
+		return math.Inf(1)
+	}
+	for i, w := range want {
+		worst = math.Max(worst, math.Abs(w-got[i]))
+	}
+	return worst / (slices.Max(want) - slices.Min(want))
+}
+
+// run rewrites the model and returns the logits of all its calls, row by row. The tokens are those of expected.npz, in
+// its calls, or all in one. New keys and values are appended to those of earlier calls, as the host does.
+func (g golden) run(opts rewrite.Options, whole ...int64) []float64 {
+	g.t.Helper()
+	ctx, m := context.Background(), kit.OpenModel(g.t, g.path)
+	if _, err := kit.Rewrite(ctx, m, opts); err != nil {
+		g.t.Fatal(err)
+	}
+	model := engine.Model{Path: filepath.Join(g.t.TempDir(), "patched.onnx"), Library: m.Opset(customop.Domain) > 0, Outputs: []string{"logits"}}
+	if err := m.Save(model.Path, onnx.SaveOptions{}); err != nil {
+		g.t.Fatal(err)
+	}
+	past := map[string]engine.Tensor{} // by the names of new rows
+	for _, v := range m.Graph.Inputs {
+		model.Inputs = append(model.Inputs, v.Name)
+		if name, is := strings.CutPrefix(v.Name, "past_key_values"); is {
+			past["new"+name] = engine.Float32s(nil, 2, 2, 0, 16)
+			model.Outputs = append(model.Outputs, "new"+name)
+		}
+	}
+	session, err := kit.Local(g.t).Load(ctx, model)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer session.Close()
+	rows := make([][]float64, 2)
+	for _, feeds := range g.calls(whole) {
+		for name, x := range past {
+			feeds["past_key_values"+strings.TrimPrefix(name, "new")] = x
+		}
+		out, err := session.Run(ctx, feeds)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		for name, x := range past {
+			past[name] = appended(x, out[name])
+		}
+		logits := out["logits"].Values()
+		for b := range rows {
+			rows[b] = append(rows[b], logits[b*len(logits)/2:(b+1)*len(logits)/2]...)
+		}
+	}
+	return append(rows[0], rows[1]...)
+}
+
+// calls are the inputs of the calls of expected.npz, or of one with so many tokens.
+func (g golden) calls(whole []int64) (list []map[string]engine.Tensor) {
+	f, err := npz.Open(filepath.Join(filepath.Dir(g.path), "expected.npz"))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer f.Close()
+	read := func(prefix string) map[string]engine.Tensor {
+		feeds := map[string]engine.Tensor{}
+		for _, name := range []string{"input_ids", "attention_mask", "position_ids"} {
+			if slices.Contains(f.Keys(), prefix+name) {
+				ids, shape, err := f.Int64(prefix + name)
+				if err != nil {
+					g.t.Fatal(err)
+				}
+				feeds[name] = engine.Int64s(ids, int64(shape[0]), int64(shape[1]))
+			}
+		}
+		return feeds
+	}
+	if !slices.Contains(f.Keys(), "call0_input_ids") {
+		return []map[string]engine.Tensor{read("")}
+	}
+	for i := 0; slices.Contains(f.Keys(), fmt.Sprintf("call%d_input_ids", i)); i++ {
+		list = append(list, read(fmt.Sprintf("call%d_", i)))
+	}
+	if whole == nil {
+		return list
+	}
+	one := list[len(list)-1] // whose mask is of all tokens
+	for _, name := range []string{"input_ids", "position_ids"} {
+		var all [2][]int64
+		for _, call := range list {
+			values := call[name].Values()
+			for i, x := range values {
+				b := i * 2 / len(values)
+				all[b] = append(all[b], int64(x))
+			}
+		}
+		one[name] = engine.Int64s(append(all[0], all[1]...), 2, whole[0])
+	}
+	return []map[string]engine.Tensor{one}
+}
+
+// appended joins rows of [2, 2, tokens, 16].
+func appended(a, b engine.Tensor) engine.Tensor {
+	x, y := a.Values(), b.Values()
+	var out []float32
+	for h := range 4 {
+		for _, part := range [][]float64{x[h*len(x)/4 : (h+1)*len(x)/4], y[h*len(y)/4 : (h+1)*len(y)/4]} {
+			for _, v := range part {
+				out = append(out, float32(v))
+			}
+		}
+	}
+	return engine.Float32s(out, 2, 2, int64(len(out)/64), 16)
+}
