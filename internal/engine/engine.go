@@ -26,6 +26,10 @@ type Model struct {
 	Optimize bool // graph optimisations on; off keeps every node as the exporter wrote it
 	Library  bool // register the custom-op library
 	Large    bool // thousands of nodes: loaded without a search for buffers that can be shared
+
+	// Save, if set, is where ONNX Runtime writes what its basic graph optimisations make of the model. Only these are
+	// on then. Large weights go into Save's name with .data behind it.
+	Save string
 }
 
 // Session runs one loaded model; one call at a time.
