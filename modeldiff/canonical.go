@@ -25,13 +25,14 @@ type canonical struct {
 	model  *onnx.Model
 	digest *digester
 
-	nodes  []made                  // of the model's own graph, in their order
-	graph  sum                     // of the model's own graph
-	values map[string]sum          // of the model's own graph, by name
-	claims map[sum][]claim         // what the file says of types and shapes of values, in all graphs
-	uses   map[[2]string]bool      // domains and ops of nodes
-	once   map[string]int          // how often the file says a name of a dimension
-	weight map[string]*onnx.Tensor // of the model's own graph
+	nodes   []made                  // of the model's own graph, in their order
+	graph   sum                     // of the model's own graph
+	values  map[string]sum          // of the model's own graph, by name
+	claims  map[sum][]claim         // what the file says of types and shapes of values, in all graphs
+	tensors map[sum]claim           // what tensors are
+	domains map[string]bool         // of nodes
+	once    map[string]int          // how often the file says a name of a dimension
+	weight  map[string]*onnx.Tensor // of the model's own graph
 }
 
 // made is a node and what it computes.
@@ -48,7 +49,7 @@ type claim struct {
 
 // canonicalise returns what a model's graph computes. The error says what makes that unclear.
 func canonicalise(m *onnx.Model, d *digester) (*canonical, error) {
-	c := &canonical{model: m, digest: d, claims: map[sum][]claim{}, uses: map[[2]string]bool{}, once: map[string]int{}, weight: map[string]*onnx.Tensor{}}
+	c := newCanonical(m, d)
 	var err error
 	c.graph, err = c.ofGraph(m.Graph, nil, sum{})
 	return c, err
@@ -59,9 +60,13 @@ type unclearError struct{ error }
 
 func unclear(format string, args ...any) error { return unclearError{fmt.Errorf(format, args...)} }
 
+func newCanonical(m *onnx.Model, d *digester) *canonical {
+	return &canonical{model: m, digest: d, claims: map[sum][]claim{}, tensors: map[sum]claim{}, domains: map[string]bool{}, once: map[string]int{}, weight: map[string]*onnx.Tensor{}}
+}
+
 // scope has the values of a graph, or of the nodes of a function, and of what is around it.
 type scope struct {
-	values map[string]sum
+	values map[string]sum // of the model's own graph, by name
 	around *scope
 }
 
@@ -112,6 +117,7 @@ func (c *canonical) ofGraph(g *onnx.Graph, around *scope, place sum) (sum, error
 			if err := s.set(n.Outputs[0], v); err != nil {
 				return sum{}, err
 			}
+			c.sayTensor(v, n.Outputs[0], t)
 			if own {
 				c.weight[n.Outputs[0]] = t
 			}
@@ -165,6 +171,7 @@ func (c *canonical) weights(g *onnx.Graph, s *scope, w *writer) error {
 		if err != nil {
 			return err
 		}
+		c.sayTensor(v, t.Name, t)
 		if s.around == nil {
 			c.weight[t.Name] = t
 		}
@@ -205,7 +212,7 @@ func domain(name string) string {
 }
 
 func (c *canonical) ofNode(n *onnx.Node, s *scope) (sum, error) {
-	c.uses[[2]string{domain(n.Domain), n.OpType}] = true
+	c.domains[domain(n.Domain)] = true
 	w := newWriter("node")
 	w.text(domain(n.Domain), n.OpType, n.Overload)
 	inputs, outputs := trimmed(n.Inputs), trimmed(n.Outputs)
@@ -356,6 +363,15 @@ func (c *canonical) say(value sum, v *onnx.ValueInfo) {
 	for _, d := range v.Shape {
 		c.once[d.Param]++
 	}
+}
+
+// sayTensor notes what a tensor is.
+func (c *canonical) sayTensor(value sum, name string, t *onnx.Tensor) {
+	var dims []onnx.Dim
+	for _, n := range t.Dims {
+		dims = append(dims, onnx.Dim{Value: n})
+	}
+	c.tensors[value] = claim{name, onnx.NewValueInfo(name, t.Type, dims...)}
 }
 
 // function is what a function computes.

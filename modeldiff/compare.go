@@ -24,10 +24,13 @@ type Difference struct {
 	// input of a node, an input or an output is another one. Otherwise the model has other nodes, which may
 	// or may not compute the same.
 	Altered bool `json:"altered"`
+
+	// Told says that the graphs compute the same, and the file says more of types or shapes.
+	Told bool `json:"-"`
 }
 
 // CompareGraphs returns the first place in which two models do not compute the same, nil where there is
-// none: every node, weight, attribute and function, and what the file says of types and shapes inside the
+// none: every node, weight and attribute, and what the file says of types and shapes inside the
 // graph. Inputs and outputs are CompareInterfaces', the rest CompareRest's. say is told the bytes of weights that were read;
 // an error from it ends the comparison.
 func CompareGraphs(want, have *onnx.Model, say func(read int64) error) (*Difference, error) {
@@ -47,7 +50,7 @@ func CompareGraphs(want, have *onnx.Model, say func(read int64) error) (*Differe
 	if was.graph != is.graph {
 		return differenceOf(was, is), nil
 	}
-	for _, compare := range []func(was, is *canonical) (*Difference, error){compareImports, compareFunctions, compareClaims} {
+	for _, compare := range []func(was, is *canonical) (*Difference, error){compareImports, compareClaims} {
 		if first, err := compare(was, is); first != nil || err != nil {
 			return first, err
 		}
@@ -241,11 +244,7 @@ func numbers(x, y *onnx.Attribute) string {
 
 // compareImports compares the versions of the operators of domains that have nodes.
 func compareImports(was, is *canonical) (*Difference, error) {
-	used := map[string]bool{}
-	for op := range was.uses {
-		used[op[0]] = true
-	}
-	a, b := imports(was.model.Opsets(), used), imports(is.model.Opsets(), used)
+	a, b := imports(was.model.Opsets(), was.domains), imports(is.model.Opsets(), is.domains)
 	if slices.Equal(a, b) {
 		return nil, nil
 	}
@@ -263,49 +262,12 @@ func keyOf(f *onnx.Function) functionKey {
 	return functionKey{domain(f.Domain), f.Name, f.Overload}
 }
 
-// compareFunctions compares the functions that nodes could call, but for the fallback, by contents.
-func compareFunctions(was, is *canonical) (*Difference, error) {
-	called := func(c *canonical) map[functionKey][]*onnx.Function {
-		list := map[functionKey][]*onnx.Function{}
-		uses := maps.Clone(c.uses)
-		for _, f := range c.model.Functions {
-			for n := range (&onnx.Graph{Nodes: f.Nodes}).AllNodes() {
-				uses[[2]string{domain(n.Domain), n.OpType}] = true
-			}
-		}
-		for _, f := range c.model.Functions {
-			if k := keyOf(f); uses[[2]string{k[0], k[1]}] && k[0] != customop.Domain {
-				list[k] = append(list[k], f)
-			}
-		}
-		return list
-	}
-	a, b := called(was), called(is)
-	for k := range b {
-		if a[k] == nil {
-			return &Difference{What: fmt.Sprintf("the function %s is unexpected", short.Name(k[1]))}, nil
-		}
-	}
-	for k, list := range a {
-		if b[k] == nil {
-			return &Difference{What: fmt.Sprintf("the function %s is missing", short.Name(k[1]))}, nil
-		}
-		if same, err := sameFunctions(was, is, list, b[k]); err != nil || !same {
-			return &Difference{What: fmt.Sprintf("the function %s computes something else", short.Name(k[1])), Altered: true}, err
-		}
-	}
-	return nil, nil
-}
-
-func sameFunctions(was, is *canonical, a, b []*onnx.Function) (bool, error) {
-	if len(a) != 1 || len(b) != 1 {
-		return false, nil
-	}
-	x, err := was.function(a[0])
+func sameFunctions(was, is *canonical, a, b *onnx.Function) (bool, error) {
+	x, err := was.function(a)
 	if err != nil {
 		return false, err
 	}
-	y, err := is.function(b[0])
+	y, err := is.function(b)
 	if unclear := (unclearError{}); errors.As(err, &unclear) {
 		return false, nil
 	}
@@ -315,23 +277,128 @@ func sameFunctions(was, is *canonical, a, b []*onnx.Function) (bool, error) {
 // compareClaims looks for something that a file says of a value's type or shape and that the expected model does not:
 // ONNX Runtime believes it, computes with it ahead, and plans memory by it.
 func compareClaims(was, is *canonical) (*Difference, error) {
+	names := named(was, is)
 	for value, list := range is.claims {
 		for _, c := range list {
-			known := slices.ContainsFunc(was.claims[value], func(k claim) bool { return follows(c.value, k.value, is.once) })
+			list := was.claims[value]
+			if t, ok := is.tensors[value]; ok {
+				list = append(slices.Clip(list), t)
+			}
+			known := slices.ContainsFunc(list, func(k claim) bool {
+				return follows(c.value, k.value, func(s, k onnx.Dim) bool { return is.once[s.Param] == 1 || k != unknown && names[s.Param] == k })
+			})
 			if !known && says(c.value) {
-				return &Difference{What: fmt.Sprintf("it says that %q is %s, which does not follow", short.Name(c.name), typeText(c.value))}, nil
+				return &Difference{What: fmt.Sprintf("it says that %q is %s, which does not follow", short.Name(c.name), typeText(c.value)), Told: true}, nil
 			}
 		}
 	}
 	return nil, nil
 }
 
+var unknown = onnx.Dim{Value: onnx.UnknownDim}
+
+// named are the dimensions that stand where a file has a name: the same one wherever it has that name.
+func named(was, is *canonical) map[string]onnx.Dim {
+	names := map[string]onnx.Dim{}
+	for value, list := range is.claims {
+		if len(was.claims[value]) == 0 {
+			continue
+		}
+		k := was.claims[value][0].value
+		for _, c := range list {
+			for i, s := range c.value.Shape {
+				d := unknown
+				if i < len(k.Shape) {
+					d = k.Shape[i]
+				}
+				if was, there := names[s.Param]; there && was != d {
+					d = unknown
+				}
+				names[s.Param] = d
+			}
+		}
+	}
+	return names
+}
+
+// Ask returns an expected model that also gives out the values of its own graph of which a file says something: ONNX
+// Runtime, saving it, says what it infers of them. A name of a dimension that the expected model does not have is a
+// definition where it comes first, which says nothing; all else it must infer. A node that it takes out makes it write
+// down what it infers.
+func Ask(want, have *onnx.Model, say func(read int64) error) (*onnx.Model, error) {
+	d := &digester{say: say, digests: map[*onnx.Tensor][sha256.Size]byte{}}
+	d.share(want, have)
+	asked := want.Clone()
+	was, err := canonicalise(asked, d)
+	if err != nil {
+		return nil, err
+	}
+	is, err := canonicalise(have, d)
+	if err != nil {
+		return nil, err
+	}
+	g, known := asked.Graph, maps.Clone(was.once)
+	outputs := map[string]*onnx.ValueInfo{}
+	for _, v := range g.Outputs {
+		outputs[v.Name] = v
+	}
+	for _, n := range was.nodes {
+		for _, name := range n.node.Outputs {
+			list := is.claims[was.values[name]]
+			if name == "" || len(list) == 0 {
+				continue
+			}
+			if outputs[name] == nil {
+				outputs[name] = &onnx.ValueInfo{Name: name, Type: list[0].value.Type}
+				if k := was.claims[was.values[name]]; len(k) > 0 {
+					outputs[name] = k[0].value.Clone()
+					outputs[name].Name = name
+				}
+				g.AddOutput(outputs[name])
+			}
+			define(outputs[name], list[0].value, known)
+		}
+	}
+	names := onnx.Names{}
+	names.Note(g)
+	if len(g.Inputs) > 0 {
+		g.InsertNode(nil, onnx.NewNode("Identity", []string{g.Inputs[0].Name}, []string{names.Fresh("nothing")}))
+	}
+	return asked, nil
+}
+
+// define gives unknown dimensions of a value the names that are met first where a file says something of it.
+func define(v, said *onnx.ValueInfo, known map[string]int) {
+	var names []onnx.Dim
+	first := false
+	for i, s := range said.Shape {
+		d := unknown
+		if v.HasShape && i < len(v.Shape) {
+			d = v.Shape[i]
+		}
+		if d == unknown && s.Param != "" && known[s.Param] == 0 {
+			d, first, known[s.Param] = s, true, 1
+		}
+		names = append(names, d)
+	}
+	if first && (!v.HasShape || len(v.Shape) == len(names)) {
+		v.Shape, v.HasShape = names, true
+	}
+}
+
+// Told returns an expected model that says of its values what ONNX Runtime inferred of them.
+func Told(want, saved *onnx.Model) *onnx.Model {
+	told := want.Clone()
+	told.Graph.ValueInfo = append(told.Graph.ValueInfo, saved.Graph.Outputs...)
+	return told
+}
+
 // says reports whether anything is said of a value.
 func says(v *onnx.ValueInfo) bool { return v.Type != onnx.Undefined || v.HasShape || v.Other() != nil }
 
-// follows reports whether what is said of a value follows from what is known. A name of a dimension that is said once
-// in a file says nothing.
-func follows(said, known *onnx.ValueInfo, once map[string]int) bool {
+// follows reports whether what is said of a value follows from what is known; named says so of a dimension that has
+// another name.
+func follows(said, known *onnx.ValueInfo, named func(said, known onnx.Dim) bool) bool {
 	if said.Type != known.Type || !bytes.Equal(said.Other(), known.Other()) {
 		return false
 	}
@@ -339,7 +406,7 @@ func follows(said, known *onnx.ValueInfo, once map[string]int) bool {
 		return true
 	}
 	return known.HasShape && slices.EqualFunc(said.Shape, known.Shape, func(s, k onnx.Dim) bool {
-		return s == k || s.Param == "" && s.Value < 0 || s.Param != "" && once[s.Param] == 1
+		return s == k || s.Param == "" && s.Value < 0 || s.Param != "" && named(s, k)
 	})
 }
 
@@ -366,8 +433,8 @@ func CompareInterfaces(want, have *onnx.Model) *Difference {
 }
 
 // CompareRest returns the first difference of two files beside inputs, outputs and what their graphs compute: the version
-// of the format, metadata but for the record, the fallback. It also returns the functions of the fallback that the
-// file lacks: it computes the same without, where the op's library is.
+// of the format, metadata but for the record, functions. It also returns the functions of the fallback that the file
+// lacks: it computes the same without, where the op's library is.
 func CompareRest(want, have *onnx.Model) (first *Difference, dropped []string, err error) {
 	if want.IRVersion != have.IRVersion {
 		return &Difference{What: fmt.Sprintf("its version of ONNX's format is %d instead of %d", have.IRVersion, want.IRVersion)}, nil, nil
@@ -378,7 +445,7 @@ func CompareRest(want, have *onnx.Model) (first *Difference, dropped []string, e
 	if list := changes(metadata(want), metadata(have)); len(list) > 0 {
 		return &Difference{What: fmt.Sprintf("its metadata differ in %s", short.Name(list[0].Name))}, nil, nil
 	}
-	return compareFallback(want, have)
+	return compareFunctions(want, have)
 }
 
 // compareInterface compares inputs, or outputs. Of these the file may say more than was expected: CompareGraphs asks
@@ -393,45 +460,69 @@ func compareInterface(want, have []*onnx.ValueInfo, inputs bool) *Difference {
 			return &Difference{What: fmt.Sprintf("%q is missing among its inputs or outputs", short.Name(was[i].name)), Altered: true}
 		case was[i].name != is[i].name:
 			return &Difference{What: fmt.Sprintf("%q is in the place of %q among its inputs or outputs", short.Name(is[i].name), short.Name(was[i].name)), Altered: true}
-		case was[i].text != is[i].text && (inputs || !follows(want[i], have[i], nil)):
+		case was[i].text != is[i].text && (inputs || !follows(want[i], have[i], func(_, _ onnx.Dim) bool { return false })):
 			return &Difference{What: fmt.Sprintf("%q is %s instead of %s", short.Name(is[i].name), short.Name(is[i].text), short.Name(was[i].text)), Altered: true}
 		}
 	}
 	return nil
 }
 
-func compareFallback(want, have *onnx.Model) (*Difference, []string, error) {
-	byKey := map[functionKey][]*onnx.Function{}
-	for _, f := range have.Functions {
-		byKey[keyOf(f)] = append(byKey[keyOf(f)], f)
-	}
+// compareFunctions compares the functions that nodes of a file can call with those of the expected model of the same
+// names, by contents. A function of the model's own that the file lacks is a difference of its graph, if one.
+func compareFunctions(want, have *onnx.Model) (first *Difference, dropped []string, err error) {
 	d := &digester{say: func(int64) error { return nil }, digests: map[*onnx.Tensor][sha256.Size]byte{}}
-	was, is := &canonical{model: want, digest: d, uses: map[[2]string]bool{}}, &canonical{model: have, digest: d, uses: map[[2]string]bool{}}
-	unknown := definition.Unknown(have) // others were written by a version of rope-rewrite
-	var dropped []string
+	was, is := newCanonical(want, d), newCanonical(have, d)
+	expected, kept := map[functionKey]*onnx.Function{}, map[functionKey]bool{}
 	for _, f := range want.Functions {
+		expected[keyOf(f)] = f
+	}
+	other := definition.Unknown(have) // the others of the fallback were written by a version of rope-rewrite
+	calls := callable(have)
+	for _, f := range have.Functions {
 		k := keyOf(f)
-		list := byKey[k]
-		delete(byKey, k)
-		if k[0] != customop.Domain {
+		fallback := k[0] == customop.Domain
+		if !fallback && !calls[[2]string{k[0], k[1]}] {
 			continue
 		}
-		if list == nil {
-			dropped = append(dropped, f.Name)
-			continue
+		name := "the function " + short.Name(f.Name)
+		if fallback {
+			name = "the fallback " + short.Name(f.Name)
 		}
-		same, err := sameFunctions(was, is, []*onnx.Function{f}, list)
+		if expected[k] == nil || kept[k] {
+			return &Difference{What: name + " was added", Altered: true}, nil, nil
+		}
+		kept[k] = true
+		same, err := sameFunctions(was, is, expected[k], f)
 		if err != nil {
 			return nil, nil, err
 		}
-		if !same && (len(list) > 1 || slices.Contains(unknown, list[0])) {
-			return &Difference{What: fmt.Sprintf("the fallback %s is different", short.Name(f.Name))}, nil, nil
+		if !same && (!fallback || slices.Contains(other, f)) {
+			return &Difference{What: name + " is different", Altered: !fallback}, nil, nil
 		}
 	}
-	for k := range byKey {
-		if k[0] == customop.Domain {
-			return &Difference{What: fmt.Sprintf("the fallback %s was added", short.Name(k[1])), Altered: true}, nil, nil
+	for _, f := range want.Functions {
+		switch k := keyOf(f); {
+		case kept[k]:
+		case k[0] == customop.Domain:
+			dropped = append(dropped, f.Name)
+		case calls[[2]string{k[0], k[1]}]:
+			return &Difference{What: fmt.Sprintf("the function %s is missing", short.Name(f.Name)), Altered: true}, nil, nil
 		}
 	}
 	return nil, dropped, nil
+}
+
+// callable are the domains and ops of a model's nodes, those of its functions too.
+func callable(m *onnx.Model) map[[2]string]bool {
+	calls := map[[2]string]bool{}
+	note := func(g *onnx.Graph) {
+		for n := range g.AllNodes() {
+			calls[[2]string{domain(n.Domain), n.OpType}] = true
+		}
+	}
+	note(m.Graph)
+	for _, f := range m.Functions {
+		note(&onnx.Graph{Nodes: f.Nodes})
+	}
+	return calls
 }

@@ -27,7 +27,8 @@ type Rebuilt struct {
 	// Dropped are functions of the fallback that a tool left out when it saved the file: the ops need their library.
 	Dropped []string `json:"dropped,omitempty"`
 
-	// Optimized says that both were compared after ONNX Runtime's basic graph optimisations.
+	// Optimized says that both were compared as ONNX Runtime saves them, after its basic graph optimisations or with
+	// what it infers of types and shapes.
 	Optimized bool `json:"optimized,omitempty"`
 }
 
@@ -82,14 +83,40 @@ func (v *validation) compareGraphs(ctx context.Context, want, have *onnx.Model) 
 	if first, err = modeldiff.CompareGraphs(want, have, say); err != nil || first == nil {
 		return first, false, err
 	}
-	same, err := v.sameOptimized(ctx, want, have, say)
-	if same {
+	folder, err := os.MkdirTemp("", "rope-rewrite-")
+	if err != nil {
+		return nil, false, err
+	}
+	defer os.RemoveAll(folder)
+	if first.Told {
+		optimized, err = v.sameInferred(ctx, want, have, folder, say)
+	}
+	if !optimized && ctx.Err() == nil {
+		optimized, err = v.sameOptimized(ctx, want, have, folder, say)
+	}
+	if optimized {
 		first = nil
 	}
 	if ctx.Err() == nil {
 		err = nil // what ONNX Runtime does not save is not confirmed
 	}
-	return first, same, err
+	return first, optimized, err
+}
+
+// sameInferred reports whether all that a file says of types and shapes is what ONNX Runtime infers of the expected
+// model.
+func (v *validation) sameInferred(ctx context.Context, want, have *onnx.Model, folder string, say func(int64) error) (bool, error) {
+	asked, err := modeldiff.Ask(want, have, say)
+	if err != nil {
+		return false, err
+	}
+	saved, err := v.save(ctx, asked, filepath.Join(folder, "inferred.onnx"))
+	if err != nil {
+		return false, err
+	}
+	defer saved.Close()
+	first, err := modeldiff.CompareGraphs(modeldiff.Told(want, saved), have, say)
+	return first == nil && err == nil, err
 }
 
 // compareRecords compares what the records of both claim.
@@ -124,6 +151,7 @@ func claims(r provenance.Record) provenance.Record {
 	}
 	for i := range r.Edits {
 		e := &r.Edits[i]
+		e.Note = ""
 		if _, method := axisOf(*e); method {
 			e.Given, _, _ = strings.Cut(e.Given, ":") // the parameters are the settings
 		}
@@ -138,16 +166,11 @@ func claims(r provenance.Record) provenance.Record {
 
 // sameOptimized reports whether two models compute the same after ONNX Runtime's basic graph optimisations: twice, for
 // those may leave some of their own work.
-func (v *validation) sameOptimized(ctx context.Context, want, have *onnx.Model, say func(int64) error) (bool, error) {
-	folder, err := os.MkdirTemp("", "rope-rewrite-")
-	if err != nil {
-		return false, err
-	}
-	defer os.RemoveAll(folder)
+func (v *validation) sameOptimized(ctx context.Context, want, have *onnx.Model, folder string, say func(int64) error) (bool, error) {
 	pair := [2]*onnx.Model{want, have}
 	for turn := range 2 {
 		for i, m := range pair {
-			optimized, err := v.optimize(ctx, m, filepath.Join(folder, fmt.Sprintf("%d_%d.onnx", turn, i)))
+			optimized, err := v.save(ctx, m, filepath.Join(folder, fmt.Sprintf("%d_%d.onnx", turn, i)))
 			if err != nil {
 				return false, err
 			}
@@ -161,9 +184,9 @@ func (v *validation) sameOptimized(ctx context.Context, want, have *onnx.Model, 
 	return false, nil
 }
 
-// optimize saves a model as ONNX Runtime's basic graph optimisations leave it, and opens that.
-func (v *validation) optimize(ctx context.Context, m *onnx.Model, path string) (*onnx.Model, error) {
-	em := engine.Model{Folder: filepath.Dir(m.Path), Save: path, Library: m.Opset(customop.Domain) > 0}
+// save has ONNX Runtime save a model after its basic graph optimisations, and opens that.
+func (v *validation) save(ctx context.Context, m *onnx.Model, path string) (*onnx.Model, error) {
+	em := engine.Model{Folder: filepath.Dir(m.Path), Save: path, Optimize: true, Library: m.Opset(customop.Domain) > 0}
 	for _, in := range m.Graph.Inputs {
 		em.Inputs = append(em.Inputs, in.Name)
 	}

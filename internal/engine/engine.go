@@ -27,8 +27,8 @@ type Model struct {
 	Library  bool // register the custom-op library
 	Large    bool // thousands of nodes: loaded without a search for buffers that can be shared
 
-	// Save, if set, is where ONNX Runtime writes what its basic graph optimisations make of the model. Only these are
-	// on then. Large weights go into Save's name with .data behind it.
+	// Save, if set, is where ONNX Runtime writes the model as it has it. With Optimize only its basic graph
+	// optimisations are on then. Large weights go into a file of Save's name with .data behind it.
 	Save string
 }
 

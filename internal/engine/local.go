@@ -65,7 +65,9 @@ func (e *Local) configure(options *ort.SessionOptions, m Model) error {
 		level = ort.GraphOptimizationLevelEnableAll
 	}
 	if m.Save != "" {
-		level = ort.GraphOptimizationLevelEnableBasic
+		if m.Optimize {
+			level = ort.GraphOptimizationLevelEnableBasic
+		}
 		if err := errors.Join(options.SetOptimizedModelFilePath(m.Save),
 			options.AddSessionConfigEntry("session.optimized_model_external_initializers_file_name", filepath.Base(m.Save)+".data")); err != nil {
 			return err
