@@ -28,11 +28,18 @@ type canonical struct {
 	nodes   []made                  // of the model's own graph, in their order
 	graph   sum                     // of the model's own graph
 	values  map[string]sum          // of the model's own graph, by name
+	graphs  []within                // all, those inside nodes first
 	claims  map[sum][]claim         // what the file says of types and shapes of values, in all graphs
 	tensors map[sum]claim           // what tensors are
 	domains map[string]bool         // of nodes
 	once    map[string]int          // how often the file says a name of a dimension
 	weight  map[string]*onnx.Tensor // of the model's own graph
+}
+
+// within is a graph and its values by name.
+type within struct {
+	graph  *onnx.Graph
+	values map[string]sum
 }
 
 // made is a node and what it computes.
@@ -147,6 +154,7 @@ func (c *canonical) ofGraph(g *onnx.Graph, around *scope, place sum) (sum, error
 		}
 	}
 	w.sums(sums)
+	c.graphs = append(c.graphs, within{g, s.values})
 	if own {
 		c.values = s.values
 	}

@@ -337,34 +337,55 @@ func Ask(want, have *onnx.Model, say func(read int64) error) (*onnx.Model, error
 	if err != nil {
 		return nil, err
 	}
-	g, known := asked.Graph, maps.Clone(was.once)
-	outputs := map[string]*onnx.ValueInfo{}
-	for _, v := range g.Outputs {
-		outputs[v.Name] = v
-	}
-	for _, n := range was.nodes {
-		for _, name := range n.node.Outputs {
-			list := is.claims[was.values[name]]
-			if name == "" || len(list) == 0 {
-				continue
-			}
-			if outputs[name] == nil {
-				outputs[name] = &onnx.ValueInfo{Name: name, Type: list[0].value.Type}
-				if k := was.claims[was.values[name]]; len(k) > 0 {
-					outputs[name] = k[0].value.Clone()
-					outputs[name].Name = name
+	names, known := onnx.Names{}, maps.Clone(was.once)
+	names.Note(asked.Graph)
+	for _, in := range slices.Backward(was.graphs) { // from outside to inside
+		for _, n := range in.graph.Nodes {
+			for _, name := range n.Outputs {
+				if list := is.claims[in.values[name]]; name != "" && len(list) > 0 && constantOf(n) == nil {
+					define(in.entry(name, list[0].value, in.graph == asked.Graph), list[0].value, known)
 				}
-				g.AddOutput(outputs[name])
 			}
-			define(outputs[name], list[0].value, known)
+		}
+		if read := hereRead(in.graph); read != "" {
+			in.graph.InsertNode(nil, onnx.NewNode("Identity", []string{read}, []string{names.Fresh("nothing")}))
 		}
 	}
-	names := onnx.Names{}
-	names.Note(g)
-	if len(g.Inputs) > 0 {
-		g.InsertNode(nil, onnx.NewNode("Identity", []string{g.Inputs[0].Name}, []string{names.Fresh("nothing")}))
-	}
 	return asked, nil
+}
+
+// hereRead is a value that a node of a graph reads.
+func hereRead(g *onnx.Graph) string {
+	for _, n := range g.Nodes {
+		for _, name := range n.Inputs {
+			if name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// entry is what a graph says of a value: as an output, which graphs inside nodes cannot have more of.
+func (in within) entry(name string, said *onnx.ValueInfo, own bool) *onnx.ValueInfo {
+	called := func(v *onnx.ValueInfo) bool { return v.Name == name }
+	if i := slices.IndexFunc(in.graph.Outputs, called); i >= 0 {
+		return in.graph.Outputs[i]
+	}
+	v := &onnx.ValueInfo{Name: name, Type: said.Type}
+	i := slices.IndexFunc(in.graph.ValueInfo, called)
+	switch {
+	case i >= 0 && own:
+		v = in.graph.ValueInfo[i].Clone()
+	case i >= 0:
+		return in.graph.ValueInfo[i]
+	}
+	if own {
+		in.graph.AddOutput(v)
+	} else {
+		in.graph.ValueInfo = append(in.graph.ValueInfo, v)
+	}
+	return v
 }
 
 // define gives unknown dimensions of a value the names that are met first where a file says something of it.
@@ -390,7 +411,25 @@ func define(v, said *onnx.ValueInfo, known map[string]int) {
 func Told(want, saved *onnx.Model) *onnx.Model {
 	told := want.Clone()
 	told.Graph.ValueInfo = append(told.Graph.ValueInfo, saved.Graph.Outputs...)
+	tell(told.Graph, saved.Graph)
 	return told
+}
+
+// tell gives graphs inside nodes what their copies say, which are found by their nodes' outputs.
+func tell(g, saved *onnx.Graph) {
+	byName := map[string]*onnx.Node{}
+	for _, n := range saved.Nodes {
+		byName[name(n)] = n
+	}
+	for _, n := range g.Nodes {
+		for _, a := range n.Attributes {
+			if copied := byName[name(n)]; a.Type == onnx.AttrGraph && copied != nil && copied.Graph(a.Name) != nil {
+				inner := copied.Graph(a.Name)
+				a.Graph.ValueInfo = append(a.Graph.ValueInfo, inner.ValueInfo...)
+				tell(a.Graph, inner)
+			}
+		}
+	}
 }
 
 // says reports whether anything is said of a value.
