@@ -249,6 +249,10 @@ mutants: build ## Change real exports in one to three places each and look for o
 confirm: build ## Rewrite every test model by every method, and let validate confirm each (half an hour)
 	$(GO) test ./cmd/rope-rewrite -run TestEveryRewriteIsConfirmed -v -timeout 90m -every
 
+confirm-saved: build ## Rewrite every test model, save it again as Python's onnx and ONNX Runtime do, and let validate confirm each (15 min)
+	@[ -x $(BUILD)/saved/bin/python ] || { python3 -m venv $(BUILD)/saved && $(BUILD)/saved/bin/pip install -q $$(grep -E '^(numpy|onnx|onnxruntime)==' testdata/scripts/requirements.txt); }
+	$(BUILD)/saved/bin/python testdata/scripts/save_again.py $(BUILD)/rope-rewrite $(ROPE_OPS_LIBRARY) testdata/models
+
 # Each target of ./... that its package's tests run on a few inputs, on many more (FUZZ_TIMES), with others each time (FUZZ_SEED),
 # and then for FUZZ_TIME each where go test is led by what an input reaches (0s leaves that out).
 FUZZ_TIMES ?= 20

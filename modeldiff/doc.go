@@ -8,5 +8,7 @@
 //	report, err := modeldiff.Run(ctx, "a.onnx", "b.onnx", modeldiff.Options{})
 //	for _, change := range report.Sites { … } // what attention layers compute
 //
-// Compare finds the first place in which two graphs do not compute the same.
+// CompareGraphs, CompareInterfaces and CompareRest find the first place in which a file is not the expected one. They compare
+// canonical forms: canonical.go has what counts, compare.go names what differs, claims.go is about types and shapes that
+// a file tells, files.go about inputs, outputs and functions.
 package modeldiff

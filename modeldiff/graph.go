@@ -42,15 +42,7 @@ func changes(a, b []entry) []Change {
 // values lists inputs or outputs with their types and shapes.
 func values(list []*onnx.ValueInfo) (out []entry) {
 	for _, v := range list {
-		text := v.Type.String()
-		if v.HasShape {
-			var dims []string
-			for _, d := range v.Shape {
-				dims = append(dims, d.String())
-			}
-			text += " [" + strings.Join(dims, ", ") + "]"
-		}
-		out = append(out, entry{v.Name, text})
+		out = append(out, entry{v.Name, typeText(v)})
 	}
 	return out
 }
@@ -121,8 +113,8 @@ func countNodes(models [2]*onnx.Model) []Count {
 	for i, m := range models {
 		each := func(n *onnx.Node) {
 			op := n.OpType
-			if n.Domain == customop.Domain {
-				op = opName(n)
+			if spec, known := customop.SpecOf(n.OpType); known && n.Domain == customop.Domain {
+				op = spec.Name
 			}
 			if n.Domain != "" && n.Domain != "ai.onnx" {
 				op = n.Domain + " " + op

@@ -7,6 +7,7 @@ import (
 	"hash"
 	"io/fs"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -174,6 +175,16 @@ func compareWeights(a, b *onnx.Model, say func(read int64) error) (w Weights, er
 	}
 	w.Read = d.read
 	return w, nil
+}
+
+// CompareWeights returns the first constant that two models have by one name and that holds something else; nil where
+// there is none.
+func CompareWeights(a, b *onnx.Model, say func(read int64) error) (*Difference, error) {
+	w, err := compareWeights(a, b, say)
+	if err != nil || len(w.Changed) == 0 {
+		return nil, err
+	}
+	return &Difference{What: fmt.Sprintf("the weight %q has different numbers", short.Name(w.Changed[0].Name)), Altered: true}, nil
 }
 
 // rename pairs constants of other names that hold the same. Contents are read where

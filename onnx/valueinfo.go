@@ -156,3 +156,14 @@ func (v *ValueInfo) setType(p *onnxpb.ValueInfoProto) {
 		}
 	}
 }
+
+// Other returns what the file says of the type of a value that is no dense tensor, as ONNX's binary form;
+// nil of a tensor and where nothing is said.
+func (v *ValueInfo) Other() []byte {
+	p, err := v.proto()
+	if err != nil || v.Type != Undefined || p.GetType().GetTensorType() != nil {
+		return nil
+	}
+	b, _ := proto.MarshalOptions{Deterministic: true}.Marshal(p.GetType()) // it was read, so it can be written
+	return b
+}

@@ -26,6 +26,18 @@ type Claim struct {
 	Holds   bool              `json:"holds"`   // every compared layer computes its method, and the ops are those of the record
 }
 
+// whole reports whether every layer that has one of the methods was compared.
+func (c *Claim) whole() bool {
+	for _, m := range c.Methods {
+		for _, layer := range m.Layers {
+			if !slices.ContainsFunc(c.Layers, func(l Layer) bool { return l.Layer == layer }) {
+				return false
+			}
+		}
+	}
+	return len(c.Layers) > 0
+}
+
 // Layer is one attention layer of a Claim.
 type Layer struct {
 	Layer int     `json:"layer"`

@@ -1,5 +1,6 @@
 // Package validate says whether a rewritten model computes what it should: the same as the
-// original, or the original with the methods that its record names.
+// original, or the original with the methods that its record names. A good Verdict is only for a file that is, node by
+// node, what the original gives when it is rewritten by the record again.
 //
 // Start with Run. It runs both models on the same tokens, in one call, in chunks and token by
 // token, and compares their logits. It compares the graph of the patched model, node by node and
@@ -16,5 +17,5 @@
 // row, where the mask must change nothing.
 //
 // validate.go decides what is fed, logits.go runs the models, rebuild.go and again.go rewrite the
-// original once more, claim.go compares layers, verdict.go has the rules.
+// original once more, confirm.go compares that with the file, claim.go compares layers, verdict.go has the rules.
 package validate

@@ -7,11 +7,11 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
-// Two exports of one model by different exporters compute the same.
+// Two exports of one model by different exporters have the same outputs.
 func Example() {
 	report, err := validate.Run(context.Background(),
 		"../testdata/models/llama__optimum/model.onnx",
-		"../testdata/models/llama__dynamo18/model.onnx", validate.Options{})
+		"../testdata/models/llama__dynamo18/model.onnx", validate.Options{OutputsOnly: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -24,5 +24,5 @@ func Example() {
 	// prefill true
 	// prefill in two chunks true
 	// prefill, then 16 single tokens true
-	// verdict: same
+	// verdict: same outputs
 }

@@ -19,11 +19,10 @@ type Fallback struct {
 	Why     string `json:"why,omitempty"`
 }
 
-// compareFallback looks at the fallback of a patched model, unless this version wrote it: then its bytes
-// were compared with the graph.
+// compareFallback looks at the fallback of a patched model that is not confirmed otherwise.
 func (v *validation) compareFallback(ctx context.Context) error {
 	r := v.result
-	if b := r.Rebuilt; b != nil && b.Written && (b.First == nil || b.Altered) {
+	if r.Rebuilt.confirmed() || r.Rebuilt.altered() {
 		return nil
 	}
 	m, err := onnx.Open(v.patched)

@@ -7,12 +7,9 @@ import (
 	"reflect"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
-	"github.com/rope-rewrite/rope-rewrite/internal/version"
-	"github.com/rope-rewrite/rope-rewrite/modeldiff"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
-	"github.com/rope-rewrite/rope-rewrite/rewrite/definition"
 )
 
 // readRecords reads what the models' records say. That of the patched model counts where it is of
@@ -53,7 +50,7 @@ func (v *validation) readRecords() error {
 		}
 	}
 	if v.record != nil && graphs[0] != graphs[1] {
-		v.note(fmt.Sprintf("The patched model's record names another original (SHA-256 of its graph %.12s…, here %.12s…), so only the logits are compared.", graphs[1], graphs[0]))
+		v.note(fmt.Sprintf("The patched model's record names another original (SHA-256 of its graph %.12s…, here %.12s…), so it counts as none.", graphs[1], graphs[0]))
 		v.record = nil
 	}
 	return nil
@@ -66,34 +63,41 @@ func (e *OrderError) Error() string {
 	return fmt.Sprintf("the models are in the wrong order: %s was rewritten from %s; give the original first", e.Original, e.Patched)
 }
 
-// compareRecord compares the patched model with what its record says: its graph with that of the
-// original rewritten anew, its logits with those of that model, each attention with a reference.
-func (v *validation) compareRecord(ctx context.Context) error {
+// compareFile compares the patched model with what its record says: its file with that of the original rewritten
+// anew, its logits with those of that model, each attention with a reference.
+func (v *validation) compareFile(ctx context.Context) error {
 	r := v.result
-	c := &Claim{Methods: []provenance.Edit{}, Skipped: []string{}, Holds: true}
-	c.Changes = !reflect.DeepEqual(methods(v.before), methods(v.record))
-	if c.Changes {
-		c.Methods = append(c.Methods, methods(v.record)...)
+	if v.record != nil {
+		r.Claim = &Claim{Methods: []provenance.Edit{}, Skipped: []string{}, Holds: true, Changes: !reflect.DeepEqual(methods(v.before), methods(v.record))}
+		if r.Claim.Changes {
+			for _, e := range methods(v.record) {
+				e.Note = "" // words, which are not compared with anything
+				r.Claim.Methods = append(r.Claim.Methods, e)
+			}
+		}
 	}
-	r.Claim = c
 	v.clock.begin(rewriteAgain, "")
 	if err := v.compareRebuilt(ctx); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		v.note(fmt.Sprintf("The original could not be rewritten as the record says: %v.", err))
+		v.note(fmt.Sprintf("The file could not be compared with the original rewritten as its record says: %v.", err))
+	}
+	if r.Claim == nil {
+		return nil
 	}
 	v.clock.begin(compareLayers, "")
-	if err := v.claim(ctx, c); err != nil {
+	if err := v.claim(ctx, r.Claim); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		v.note(fmt.Sprintf("Its layers could not be compared one by one: %v.", err))
+		r.Claim.Skipped = append(r.Claim.Skipped, fmt.Sprintf("all layers: %v", err))
 	}
 	return nil
 }
 
-// compareRebuilt rewrites the original as the record says and compares.
+// compareRebuilt compares the patched model with the original rewritten as the record says, or with the original as it
+// is where there is no record of its rewrite.
 func (v *validation) compareRebuilt(ctx context.Context) error {
 	m, err := v.rebuild(ctx, "")
 	if err != nil {
@@ -101,10 +105,10 @@ func (v *validation) compareRebuilt(ctx context.Context) error {
 	}
 	defer m.Close()
 	r := v.result
-	if r.Rebuilt, err = v.compareGraphs(m); err != nil {
+	if r.Rebuilt, err = v.confirm(ctx, m); err != nil {
 		return err
 	}
-	if !r.Claim.Changes || r.Rebuilt.Altered || r.Rebuilt.confirmed() && v.record.Target == string(rewrite.Ops) {
+	if r.Claim == nil || !r.Claim.Changes || r.Rebuilt.altered() || r.Rebuilt.confirmed() && v.record.Target == string(rewrite.Ops) {
 		return nil
 	}
 	return v.compareExpected(ctx, m)
@@ -117,6 +121,7 @@ func (v *validation) again(target rewrite.Target) (rewrite.Options, error) {
 	if err != nil {
 		return options, err
 	}
+	options.Earlier.Restore = v.before != nil && len(v.record.Edits) == 0
 	if target != "" {
 		options.Target, options.Output.NoFallback = target, true
 	}
@@ -133,60 +138,19 @@ func (v *validation) again(target rewrite.Target) (rewrite.Options, error) {
 
 // rebuild rewrites the original as the record says, in memory.
 func (v *validation) rebuild(ctx context.Context, target rewrite.Target) (*onnx.Model, error) {
-	options, err := v.again(target)
-	if err != nil {
-		return nil, err
-	}
 	m, err := onnx.Open(v.original)
-	if err != nil {
-		return nil, err
+	if err != nil || v.record == nil {
+		return m, err
 	}
-	if _, err := rewrite.Rewrite(ctx, m, options); err != nil {
+	options, err := v.again(target)
+	if err == nil {
+		_, err = rewrite.Rewrite(ctx, m, options)
+	}
+	if err != nil {
 		m.Close()
 		return nil, err
 	}
 	return m, nil
-}
-
-// compareGraphs compares the patched model's graph with that of the rebuilt model. What another version
-// wrote may have other ops; what it left of the original may not differ.
-func (v *validation) compareGraphs(m *onnx.Model) (*Rebuilt, error) {
-	patched, err := onnx.Open(v.patched)
-	if err != nil {
-		return nil, err
-	}
-	defer patched.Close()
-	written := v.record.Tool == version.This().String()
-	if !written {
-		definition.Remove(m)
-		definition.Remove(patched)
-	}
-	say := func(int64) error { return nil }
-	first, err := modeldiff.Compare(m, patched, say)
-	if err != nil || first == nil {
-		return &Rebuilt{Written: written}, err
-	}
-	r := &Rebuilt{First: first, Written: written, Altered: written && !first.Ops}
-	by := "after a rewrite by this version"
-	if !written {
-		by = fmt.Sprintf("by rope-rewrite %s, and this is %s", v.record.Tool, version.This())
-		original, err := onnx.Open(v.original)
-		if err != nil {
-			return nil, err
-		}
-		defer original.Close()
-		outside, err := modeldiff.Outside(original, m, patched, say)
-		if err != nil {
-			return nil, err
-		}
-		if outside != nil {
-			r.First, r.Altered = outside, !outside.Ops
-		}
-	}
-	if !r.Altered {
-		v.note(fmt.Sprintf("The graph differs from its record (%s; written %s), so it is compared only on these inputs.", r.First.What, by))
-	}
-	return r, nil
 }
 
 // compareExpected compares the patched model's logits with those of the original to which the record's

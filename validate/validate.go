@@ -12,7 +12,6 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
-	"github.com/rope-rewrite/rope-rewrite/modeldiff"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -116,8 +115,8 @@ type Report struct {
 	// no record.
 	Claim *Claim `json:"claim,omitempty"`
 
-	// Rebuilt compares the patched model's graph with that of the original, rewritten anew as the
-	// record says; nil where that could not be done.
+	// Rebuilt compares the patched model's file with the original, rewritten anew as the record says; nil where that
+	// could not be done, or was not asked for.
 	Rebuilt *Rebuilt `json:"rebuilt,omitempty"`
 
 	// Fallback is what was seen of a fallback that the comparison of graphs does not cover; nil where
@@ -129,21 +128,6 @@ type Report struct {
 	Exchanged string `json:"exchanged,omitempty"`
 }
 
-// Rebuilt says where two graphs first differ; First is nil if they do not.
-type Rebuilt struct {
-	First *modeldiff.First `json:"first"`
-
-	// Altered says that the file was changed after the rewrite: it does not hold what this version of
-	// rope-rewrite writes, in the same nodes, or what another version leaves of the original.
-	Altered bool `json:"altered"`
-
-	Written bool `json:"written"` // this version of rope-rewrite wrote the file
-}
-
-// confirmed reports whether the patched model is, node for node and weight for weight, what its
-// record says.
-func (r *Rebuilt) confirmed() bool { return r != nil && r.First == nil }
-
 // Options says what is compared, and on what. The zero value does what the command does, in this
 // process.
 type Options struct {
@@ -152,10 +136,10 @@ type Options struct {
 	// compared the models' records say.
 	Rewrite rewrite.Options
 
-	Length     int64     // tokens of each sequence, at least MinLength; 0 means DefaultLength, or that of the longest of Rows
-	Rows       [][]int64 // the tokens of the user's own texts, a row each (ReadText, ReadPrompts, ReadArrays); nil draws some
-	Tolerance  float64   // largest allowed difference as a share of the range; 0 means twice what rounding does to the original
-	LogitsOnly bool      // do not compare the patched model with what its record says: a method is then not shown
+	Length      int64     // tokens of each sequence, at least MinLength; 0 means DefaultLength, or that of the longest of Rows
+	Rows        [][]int64 // the tokens of the user's own texts, a row each (ReadText, ReadPrompts, ReadArrays); nil draws some
+	Tolerance   float64   // largest allowed difference as a share of the range; 0 means twice what rounding does to the original
+	OutputsOnly bool      // compare only outputs, on what is fed: not the file, nor what its record says
 }
 
 const (
@@ -184,17 +168,16 @@ func Run(ctx context.Context, original, patched string, opts Options) (*Report, 
 	if err := v.look(); err != nil {
 		return nil, err
 	}
-	asked := v.record != nil && !opts.LogitsOnly
-	v.clock.absent = [stages]bool{runExact: !v.costs(), runWide: !v.result.Short, rewriteAgain: !asked, runExpected: !asked, compareLayers: !asked, runRounded: v.result.Short}
+	asked := !opts.OutputsOnly
+	layers := asked && v.record != nil
+	v.clock.absent = [stages]bool{runExact: !v.costs(), runWide: !v.result.Short, rewriteAgain: !asked, runExpected: !layers, compareLayers: !layers, runRounded: v.result.Short}
 	if err := v.compare(ctx); err != nil {
 		return nil, err
 	}
 	if asked {
-		if err := v.compareRecord(ctx); err != nil {
+		if err := v.compareFile(ctx); err != nil {
 			return nil, err
 		}
-	}
-	if !opts.LogitsOnly {
 		if err := v.compareFallback(ctx); err != nil {
 			return nil, err
 		}
@@ -202,7 +185,7 @@ func Run(ctx context.Context, original, patched string, opts Options) (*Report, 
 	if err := v.rounding(ctx); err != nil {
 		return nil, err
 	}
-	v.result.Verdict = v.result.verdict()
+	v.result.Verdict = v.result.verdict(opts.OutputsOnly)
 	return v.result, nil
 }
 

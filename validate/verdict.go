@@ -8,30 +8,42 @@ type Verdict string
 
 const (
 	Same         Verdict = "same"
+	SameOutputs  Verdict = "same outputs" // on what was fed, where nothing else was asked for
 	Different    Verdict = "different"
 	AsClaimed    Verdict = "as claimed"
 	NotAsClaimed Verdict = "not as claimed"
-	NotShown     Verdict = "not shown" // it could not be determined whether the model is what it should be
+	NotConfirmed Verdict = "not confirmed" // the outputs are right on what was fed, but the file is not the expected one
+	NotShown     Verdict = "not shown"     // it could not be determined whether the model is what it should be
 )
 
-// Holds reports whether the patched model is what it should be.
-func (v Verdict) Holds() bool { return v == Same || v == AsClaimed }
+// Holds reports whether the patched model is what it should be, as far as was asked.
+func (v Verdict) Holds() bool { return v == Same || v == SameOutputs || v == AsClaimed }
 
 // altered reports whether the file was changed after it was written, in what these inputs need not show.
 func (r *Report) altered() bool {
-	return r.Rebuilt != nil && r.Rebuilt.Altered || r.Exchanged != "" || r.Fallback != nil && r.Fallback.Differs
+	return r.Rebuilt.altered() || r.Exchanged != "" || r.Fallback != nil && r.Fallback.Differs
 }
 
-// verdict of a model whose fallback is not known to agree is never a good one.
-func (r *Report) verdict() Verdict {
+// verdict is a good one only for a file that was confirmed: every node and weight is the expected one. Of a model with
+// methods every layer was also compared with a reference of them.
+func (r *Report) verdict(outputsOnly bool) Verdict {
 	found := r.found()
-	if f := r.Fallback; found.Holds() && f != nil && !f.Agrees {
+	switch f := r.Fallback; {
+	case !found.Holds():
+		return found
+	case outputsOnly && found == Same:
+		return SameOutputs
+	case f != nil && !f.Agrees:
+		return NotShown
+	case !r.Rebuilt.confirmed():
+		return NotConfirmed
+	case found == AsClaimed && !r.Claim.whole():
 		return NotShown
 	}
 	return found
 }
 
-// found is the verdict without the fallback.
+// found is the verdict on outputs and layers alone.
 func (r *Report) found() Verdict {
 	altered := r.altered()
 	if r.Claim == nil || !r.Claim.Changes {
@@ -46,12 +58,8 @@ func (r *Report) found() Verdict {
 	switch {
 	case !r.Claim.Holds || altered || !r.expected():
 		return NotAsClaimed
-	case r.Rebuilt.confirmed():
-		return AsClaimed
-	case r.Rebuilt == nil || r.Same:
-		// What is outside its attention layers was not compared, or the inputs are too short for
-		// its methods to show.
-		return NotShown
+	case r.Same && !r.Rebuilt.confirmed():
+		return NotShown // the inputs are too short for its methods to show
 	}
 	return AsClaimed
 }

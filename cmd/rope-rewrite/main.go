@@ -11,7 +11,7 @@
 // applies the methods that were asked for. Exit codes: 0 done, 1 failed,
 // 2 wrong usage, 3 some attention layers could not be rewritten, 4 no rotary
 // attention in the model, 5 audit or diff found a difference, 6 validate could
-// not tell whether a model has its methods; 130 after an interrupt.
+// not tell whether a model has its methods, 8 its file is not confirmed; 130 after an interrupt.
 package main
 
 import (

@@ -20,6 +20,7 @@ type validateCommand struct {
 	tolerance          float64
 	text, prompts, npz string
 	html               string
+	outputsOnly        bool
 }
 
 func newValidate(c *cli.Common) *cobra.Command {
@@ -35,15 +36,18 @@ in the original. The error of a 16-bit model, measured against float32, may be
 at most twice the original's.
 
 A model that rope-rewrite wrote contains a record of the rewrite. validate
-rewrites the original again as the record says, and compares both files node by
-node and weight by weight. It compares each attention layer with a float64
-reference. If the model has methods, which change the logits, it is compared
-with the original after the same methods.
+rewrites the original again as the record says, and compares both files: every
+node, weight, function, input and output. It compares each attention layer with
+a float64 reference. If the model has methods, which change the logits, it is
+compared with the original after the same methods. Random tokens do not reach
+everything, so a file that is not the expected one is never called the same,
+whatever its logits are. --outputs-only asks for the logits alone.
 
 Given two folders, it compares the models that have the same name in both.
 
 Exit code 0 when the patched model equals the original or is what its record
-says, 1 when it is not, 6 when that could not be determined.`,
+says, 1 when it is not, 6 when that could not be determined, 8 when its logits
+are right and its file is not the expected one.`,
 		Args: cli.TwoModels("ORIGINAL.onnx", "PATCHED.onnx"),
 		RunE: v.run,
 	}
@@ -53,6 +57,7 @@ says, 1 when it is not, 6 when that could not be determined.`,
 	f.StringVar(&v.prompts, "prompts", "", "compare on the prompts in `FILE`, one in each line; rows are padded")
 	f.StringVar(&v.npz, "npz", "", "compare on the NumPy arrays in `FILE`: input_ids, and attention_mask if rows are padded")
 	f.StringVar(&v.html, "html", "", "also write the comparison to `FILE`, as an HTML page")
+	f.BoolVar(&v.outputsOnly, "outputs-only", false, "compare only the logits on these inputs, not the files")
 	f.Float64Var(&v.tolerance, "tolerance", 0, "largest allowed difference, as a `SHARE` of the logits' range, instead of twice what rounding does to the original")
 	return cmd
 }
@@ -65,7 +70,7 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 	case given("tolerance") && !(v.tolerance > 0):
 		return cli.Usage("--tolerance %g: expected a number above 0", v.tolerance)
 	}
-	opts := validate.Options{Tolerance: v.tolerance}
+	opts := validate.Options{Tolerance: v.tolerance, OutputsOnly: v.outputsOnly}
 	if given("length") {
 		opts.Length = int64(v.length)
 	}
@@ -95,13 +100,23 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	switch {
-	case report.Verdict == validate.NotShown:
-		return cli.Exit(cli.ExitNotShown, cli.ErrReported)
-	case !report.Verdict.Holds():
-		return cli.Exit(cli.ExitFailed, cli.ErrReported)
+	if code := exitCode(report.Verdict); code != 0 {
+		return cli.Exit(code, cli.ErrReported)
 	}
 	return nil
+}
+
+// exitCode is that of a verdict.
+func exitCode(v validate.Verdict) int {
+	switch {
+	case v.Holds():
+		return 0
+	case v == validate.NotConfirmed:
+		return cli.ExitNotConfirmed
+	case v == validate.NotShown:
+		return cli.ExitNotShown
+	}
+	return cli.ExitFailed
 }
 
 // compare compares two models on the tokens that were asked for.
@@ -124,7 +139,7 @@ func (v *validateCommand) folders(cmd *cobra.Command, args []string, opts valida
 	if err != nil {
 		return err
 	}
-	shown, failed := true, 0
+	worst, failed := 0, 0
 	for i, p := range list {
 		opts.Rewrite.Progress = cli.Each(progress.Say, i, len(list), p.B)
 		report, err := v.compare(cmd.Context(), p.A, p.B, opts)
@@ -132,14 +147,14 @@ func (v *validateCommand) folders(cmd *cobra.Command, args []string, opts valida
 		switch {
 		case err == nil:
 			all.Models = append(all.Models, report)
-			if report.Verdict == validate.NotShown {
-				shown = false
-			} else if !report.Verdict.Holds() {
+			if code := exitCode(report.Verdict); code == cli.ExitFailed {
 				failed++
+			} else {
+				worst = max(worst, code)
 			}
 			continue
 		case errors.As(err, &unrun):
-			shown = false
+			worst = max(worst, cli.ExitNotShown)
 		default:
 			failed++
 		}
@@ -159,8 +174,8 @@ func (v *validateCommand) folders(cmd *cobra.Command, args []string, opts valida
 		return err
 	case failed > 0:
 		return cli.Exit(cli.ExitFailed, fmt.Errorf("%d of %d models are not what they should be, or could not be compared", failed, len(list)))
-	case !shown:
-		return cli.Exit(cli.ExitNotShown, cli.ErrReported)
+	case worst > 0:
+		return cli.Exit(worst, cli.ErrReported)
 	}
 	return nil
 }
@@ -217,10 +232,15 @@ func verdict(w *cli.Writer, r *validate.Report) {
 		bound += ", or the patched model's error against float32 at most twice the original's"
 	}
 	switch {
+	case r.Verdict == validate.NotConfirmed:
+		notConfirmed(w)
 	case r.Verdict == validate.NotShown && r.Fallback != nil && !r.Fallback.Agrees:
 		w.Line("%s", cli.Wrap("NOT SHOWN: its fallback could not be run.", ""))
 	case r.Verdict == validate.Same:
 		w.Line("%s", cli.Wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
+		return
+	case r.Verdict == validate.SameOutputs:
+		w.Line("%s", cli.Wrap(fmt.Sprintf("SAME OUTPUTS: on these inputs every difference is at most %s. The files were not compared.", bound), ""))
 		return
 	case r.Verdict == validate.NotShown:
 		w.Line("%s", cli.Wrap("NOT SHOWN: the effect of rounding on the original could not be measured, so the difference has no bound; give --tolerance.", ""))
@@ -233,7 +253,7 @@ func verdict(w *cli.Writer, r *validate.Report) {
 		offLayers(w, r.Claim)
 		switch {
 		case len(r.Claim.Layers) == 0 || !r.Claim.Holds:
-		case r.Verdict == validate.NotShown:
+		case r.Verdict == validate.NotShown || r.Verdict == validate.NotConfirmed:
 			w.Line("%s", cli.Wrap("Every attention layer computes what its record says.", ""))
 		default:
 			w.Line("%s", cli.Wrap("Every attention layer computes what its record says, so the difference comes from elsewhere in the model.", ""))
@@ -241,18 +261,31 @@ func verdict(w *cli.Writer, r *validate.Report) {
 	}
 }
 
-// graph names the first place in which the file is not what its record says.
+func notConfirmed(w *cli.Writer) {
+	w.Line("%s", cli.Wrap("NOT CONFIRMED: the logits are right on these inputs, but the file is not the expected one, so others may show a difference.", ""))
+}
+
+// graph says whether the file is what its record says, or in what it first differs.
 func graph(w *cli.Writer, r *validate.Report) {
-	switch {
+	subject := "its record says"
+	if r.Claim == nil {
+		subject = "the original is, and has no record of a rewrite of it"
+	}
+	switch b := r.Rebuilt; {
 	case r.Exchanged != "":
 		w.Line("%s", cli.Wrap("The file has other outputs than the original: "+r.Exchanged+".", ""))
-	case r.Rebuilt == nil:
-	case r.Rebuilt.First == nil && r.Fallback == nil:
+	case b == nil:
+	case b.First != nil:
+		w.Line("%s", cli.Wrap("The file is not what "+subject+": "+b.First.What+".", ""))
+	case r.Claim == nil:
+		w.Line("Node by node and weight by weight, the file is the original.")
+	case b.Optimized:
+		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says, after ONNX Runtime's basic optimisations of both.", ""))
+	default:
 		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says.", ""))
-	case r.Rebuilt.First == nil:
-		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says, except for its fallback.", ""))
-	case r.Rebuilt.Altered:
-		w.Line("%s", cli.Wrap("The file is not what its record says: "+r.Rebuilt.First.What+".", ""))
+	}
+	if b := r.Rebuilt; b != nil && len(b.Dropped) > 0 {
+		w.Line("%s", cli.Wrap(fmt.Sprintf("Its fallback (%s) was left out by what saved the file, so it runs only with the op library.", strings.Join(b.Dropped, ", ")), ""))
 	}
 	f := r.Fallback
 	if f == nil {

@@ -15,7 +15,7 @@ import (
 func TestValidationPageEscapesNames(t *testing.T) {
 	for _, name := range append(testmarkup.Hostile, strings.Repeat("long ", 10_000)) {
 		report := &validate.Report{Original: name, Patched: name, Verdict: validate.Different, Notes: []string{"The node " + name + " differs."},
-			Rebuilt: &validate.Rebuilt{Altered: true, First: &modeldiff.First{What: name}},
+			Rebuilt: &validate.Rebuilt{First: &modeldiff.Difference{What: name, Altered: true}},
 			Claim:   &validate.Claim{Layers: []validate.Layer{{Node: name}}, Skipped: []string{name}}}
 		path := filepath.Join(t.TempDir(), "page.html")
 		if err := writeValidation(path, report); err != nil {

@@ -90,8 +90,12 @@ func claimed(w *cli.Writer, r *validate.Report) {
 	}
 	offLayers(w, r.Claim)
 	switch {
+	case r.Verdict == validate.NotConfirmed:
+		notConfirmed(w)
 	case r.Verdict == validate.NotShown && r.Fallback != nil && !r.Fallback.Agrees:
 		w.Line("%s", cli.Wrap("NOT SHOWN: its fallback could not be run.", ""))
+	case r.Verdict == validate.NotShown && r.Rebuilt != nil && r.Rebuilt.First == nil:
+		w.Line("%s", cli.Wrap("NOT SHOWN: not every layer with a method could be compared with a reference of it.", ""))
 	case r.Verdict == validate.NotShown && r.Rebuilt != nil:
 		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits equal the original's, because the inputs are too short for the methods; feed longer ones with --length.", ""))
 	case r.Verdict == validate.NotShown:
@@ -103,7 +107,7 @@ func claimed(w *cli.Writer, r *validate.Report) {
 		}
 	case !r.Claim.Holds:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: an attention layer does not compute what its record says.", ""))
-	case r.Exchanged != "" || r.Rebuilt != nil && r.Rebuilt.Altered || r.Fallback != nil && r.Fallback.Differs:
+	case r.Exchanged != "" || r.Rebuilt != nil && r.Rebuilt.First != nil && r.Rebuilt.First.Altered || r.Fallback != nil && r.Fallback.Differs:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: the file was changed after it was written.", ""))
 	default:
 		w.Line("%s", cli.Wrap("NOT AS CLAIMED: its logits differ from those of the original with these methods.", ""))

@@ -168,13 +168,12 @@ func TestDamaged(t *testing.T) {
 		}, "differs in scale"},
 		{"float16", "llama__dynamo18-fp16", "", by("scale", 1.001), "differs in scale"},
 		{"int8", "llama__optimum-int8", "", by("scale", 1.001), "differs in scale"},
-		{"its fallback is removed", "llama__optimum", yarn, definition.Remove, "the fallback RotaryAttention was removed"},
 		{"a fallback is added", "llama__optimum", yarn + " --fallback none", func(m *onnx.Model) {
 			if _, err := definition.Write(m); err != nil {
 				panic(err)
 			}
 		}, "the fallback RotaryAttention was added"},
-		{"a product of its fallback", "llama__optimum", yarn, adds, "the fallback RotaryAttention is different"},
+		{"a product of its fallback", "llama__optimum", yarn, adds, "computes something else"},
 		{"another version of the operators", "llama__optimum", yarn, func(m *onnx.Model) { m.RequireOpset("", 19) }, "version 19 of the operators"},
 		{"cache outputs exchanged", "llama__optimum", yarn, exchange, `"present.0.value" is in the place of "present.0.key"`},
 		{"cache outputs exchanged, no record", "llama__optimum", "", func(m *onnx.Model) {
@@ -182,15 +181,10 @@ func TestDamaged(t *testing.T) {
 			exchange(m)
 		}, `"present.0.value" is in the place of "present.0.key"`},
 		{"of another version, one weight", "llama__optimum", yarn, then(weight(-3, lastPlace), older), "different numbers"},
-		{"of another version, one weight before a layer", "llama__optimum", yarn, then(weight(2, lastPlace), older, by("gain", 1.0000001)), "different numbers"},
-		{"of another version without methods, one weight", "llama__dynamo18", "", then(weight(-3, lastPlace), older, by("scale", 1.0000001)), "different numbers"},
-		{"of another version, the operators", "llama__optimum", yarn, then(func(m *onnx.Model) { m.RequireOpset("", 19) }, older, by("gain", 1.0000001)), "version 19 of the operators"},
-		{"of another version, its residual", "llama__optimum", yarn, then(older, by("gain", 1.0000001), func(m *onnx.Model) {
-			list := nodes(m, "Add")
-			n := list[len(list)-1]
-			m.Graph.InsertNode(n, onnx.NewNode("Identity", []string{n.Inputs[0]}, []string{"between"}))
-			n.Inputs[0] = "between"
-		}), "which is a different value"},
+		{"of another version, one weight before a layer", "llama__optimum", yarn, then(weight(2, lastPlace), older), "different numbers"},
+		{"of another version, an op", "llama__optimum", yarn, then(older, by("gain", 1.0000001)), "differs in gain"},
+		{"of another version without methods, one weight", "llama__dynamo18", "", then(weight(-3, lastPlace), older), "different numbers"},
+		{"of another version, the operators", "llama__optimum", yarn, then(func(m *onnx.Model) { m.RequireOpset("", 19) }, older), "version 19 of the operators"},
 		{"of another version, a product of its fallback", "llama__optimum", yarn, then(older, adds), "computes something else"},
 		{"a NaN at late tokens", "llama__optimum", "", func(m *onnx.Model) {
 			n := nodes(m, "RotaryAttention")[1]
@@ -235,7 +229,7 @@ func TestHonest(t *testing.T) {
 		{"llama__ts17-fixed", yarn, validate.AsClaimed},
 		{"qwen3__ts17-static", "", validate.Same},
 		{"gpt_neox__dynamo18-merged", "", validate.Same},
-		{"gpt_neox__dynamo18-merged", yarn, validate.AsClaimed},
+		{"gpt_neox__dynamo18-merged", yarn, validate.NotShown}, // layers inside an If are not compared with a reference
 		{"gemma3_text__dynamo18", window, validate.AsClaimed},
 		{"llama__genai-fp32", "", validate.Same},
 		{"llama__genai-fp32", near, validate.AsClaimed},
@@ -261,15 +255,15 @@ func TestHonest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			recorded := c.flags != "--target onnx" // of which nothing is asked
-			if r.Verdict != c.verdict || (r.Rebuilt != nil) != recorded || recorded && r.Rebuilt.First != nil {
+			if r.Verdict != c.verdict || r.Rebuilt == nil || r.Rebuilt.First != nil {
 				t.Errorf("%s, want %s; %+v %q", r.Verdict, c.verdict, r.Rebuilt, r.Notes)
 			}
 		})
 	}
 }
 
-// A fallback of another version is known by its body, or run on a few tokens in place of one op.
+// A file of another version is confirmed where this version writes the same. Its fallback is known by its body, or run
+// on a few tokens in place of one op, which confirms nothing.
 func TestFallbackOfAnotherVersion(t *testing.T) {
 	v := newValidation(t)
 	const original = "llama__optimum"
@@ -286,6 +280,13 @@ func TestFallbackOfAnotherVersion(t *testing.T) {
 			}
 		}
 	}
+	reordered := func(m *onnx.Model) { // a sum the other way round, which no version writes
+		for _, n := range definition.Of(m)[0].Nodes {
+			if n.OpType == "Mul" {
+				slices.Reverse(n.Inputs)
+			}
+		}
+	}
 	broken := func(m *onnx.Model) {
 		for _, n := range definition.Of(m)[0].Nodes {
 			if n.OpType == "Concat" { // of an axis that no value has
@@ -298,11 +299,11 @@ func TestFallbackOfAnotherVersion(t *testing.T) {
 		verdict validate.Verdict
 		known   bool
 	}{
-		"known":                {older, validate.AsClaimed, true},
-		"unknown":              {then(older, renamed), validate.AsClaimed, false},
-		"not run":              {then(older, broken), validate.NotShown, false},
-		"without one":          {then(older, definition.Remove), validate.AsClaimed, true},
-		"other numbers in ops": {then(older, by("gain", 1.0000001)), validate.AsClaimed, true},
+		"known":       {older, validate.AsClaimed, true},
+		"other names": {then(older, renamed), validate.AsClaimed, true},
+		"unknown":     {then(older, reordered), validate.NotConfirmed, false},
+		"not run":     {then(older, broken), validate.NotShown, false},
+		"without one": {then(older, definition.Remove), validate.AsClaimed, true},
 		"other positions": {then(older, func(m *onnx.Model) {
 			n := nodes(m, "RotaryAttention")[1]
 			m.Graph.InsertNode(n, onnx.NewNode("Identity", []string{n.Inputs[5]}, []string{"positions_of_its_own"}))
@@ -314,7 +315,7 @@ func TestFallbackOfAnotherVersion(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if r.Verdict != c.verdict || (r.Fallback == nil) != c.known || !c.known && r.Fallback.Agrees != r.Verdict.Holds() {
+		if r.Verdict != c.verdict || (r.Fallback == nil) != c.known || !c.known && r.Fallback.Agrees != (r.Verdict == validate.NotConfirmed) {
 			t.Errorf("%s: %s, want %s; %+v %+v %q", name, r.Verdict, c.verdict, r.Fallback, r.Rebuilt, r.Notes)
 		}
 	}

@@ -26,6 +26,10 @@ type Model struct {
 	Optimize bool // graph optimisations on; off keeps every node as the exporter wrote it
 	Library  bool // register the custom-op library
 	Large    bool // thousands of nodes: loaded without a search for buffers that can be shared
+
+	// Save, if set, is where ONNX Runtime writes the model as it has it. With Optimize only its basic graph
+	// optimisations are on then. Large weights go into a file of Save's name with .data behind it.
+	Save string
 }
 
 // Session runs one loaded model; one call at a time.

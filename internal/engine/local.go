@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"runtime"
 
@@ -62,6 +63,15 @@ func (e *Local) configure(options *ort.SessionOptions, m Model) error {
 	level := ort.GraphOptimizationLevel(ort.GraphOptimizationLevelDisableAll)
 	if m.Optimize {
 		level = ort.GraphOptimizationLevelEnableAll
+	}
+	if m.Save != "" {
+		if m.Optimize {
+			level = ort.GraphOptimizationLevelEnableBasic
+		}
+		if err := errors.Join(options.SetOptimizedModelFilePath(m.Save),
+			options.AddSessionConfigEntry("session.optimized_model_external_initializers_file_name", filepath.Base(m.Save)+".data")); err != nil {
+			return err
+		}
 	}
 	if err := options.SetGraphOptimizationLevel(level); err != nil {
 		return err

@@ -34,7 +34,7 @@ var Rules = []Rule{
 	{"examples/serve", "OpenAI's HTTP interface, in a module of its own", []string{"customop", "lm"}, []string{"github.com/prometheus/client_golang"}},
 
 	{"validate/capture", "what each attention layer of a model reads and gives", []string{"rewrite", "rope", "onnx", "internal/decoder", "internal/engine"}, nil},
-	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "lm", "rope", "onnx", "internal"}, nil},
+	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "customop", "lm", "rope", "onnx", "internal"}, nil},
 	{"modeldiff", "in what two models differ", []string{"audit", "rewrite", "provenance", "onnx", "customop"}, nil},
 	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/modelfiles", "internal/ranges"}, nil},
 

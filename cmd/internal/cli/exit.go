@@ -10,13 +10,14 @@ import (
 
 // Exit codes; docs/reference.md lists them.
 const (
-	ExitFailed      = 1
-	ExitUsage       = 2
-	ExitPartial     = 3
-	ExitNoAttention = 4
-	ExitDiffers     = 5
-	ExitNotShown    = 6
-	ExitInterrupted = 130 // what a shell reports for Ctrl-C
+	ExitFailed       = 1
+	ExitUsage        = 2
+	ExitPartial      = 3
+	ExitNoAttention  = 4
+	ExitDiffers      = 5
+	ExitNotShown     = 6
+	ExitNotConfirmed = 8
+	ExitInterrupted  = 130 // what a shell reports for Ctrl-C
 )
 
 // exitError has an exit code; its text is printed unless it is empty.

@@ -34,9 +34,9 @@ func Sites(w *Writer, report *rewrite.Report) {
 	}
 	switch {
 	case report.Again && report.Record != nil && Replaced(report):
-		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers were verified equal when rope-rewrite %s rewrote them, in other nodes than the op.", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers were verified equal when rope-rewrite %s rewrote them, in other nodes than the op, by its record, which anyone can write.", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
 	case report.Again && report.Record != nil:
-		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers have the op, verified equal when they were rewritten (rope-rewrite %s).", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
+		w.Line("%s", Wrap(fmt.Sprintf("%s: %d of %d attention layers have the op, verified equal when they were rewritten (rope-rewrite %s), by its record, which anyone can write.", report.Model, verified, len(report.Sites), report.Record.Tool), "  "))
 	case report.Again:
 		w.Line("%s", Wrap(fmt.Sprintf("%s: %d attention layers already have the op.", report.Model, len(report.Sites)), "  "))
 	default:

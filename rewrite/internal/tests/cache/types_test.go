@@ -139,7 +139,7 @@ func TestCacheTypeCostly(t *testing.T) {
 			t.Errorf("bias %g, %s: before the rewrite the cost is %+v, %v", c.bias, c.typ, cost, err)
 		}
 		patched, _ := kit.Patch(t, path, rewrite.Options{Cache: rewrite.Cache{Type: c.typ}})
-		report, err := validate.Run(context.Background(), path, patched, validate.Options{Length: 64, LogitsOnly: true})
+		report, err := validate.Run(context.Background(), path, patched, validate.Options{Length: 64, OutputsOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -316,7 +316,7 @@ func SamePatched(t *testing.T, original string, m *onnx.Model, length int64) {
 // Validated is what validate says of two files, on sequences of so many tokens.
 func Validated(t *testing.T, original, patched string, length int64) *validate.Report {
 	t.Helper()
-	result, err := validate.Run(context.Background(), original, patched, validate.Options{Length: length, LogitsOnly: true})
+	result, err := validate.Run(context.Background(), original, patched, validate.Options{Length: length, OutputsOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
