@@ -17,6 +17,10 @@ var ErrNoAttention = site.ErrNoAttention
 // ErrPartial says that some attention layers could not be rewritten as asked for.
 var ErrPartial = errors.New("not every attention layer could be rewritten")
 
+// ErrLimited says that verified layers are known to be equal up to some number of tokens alone (Report.Reach), where
+// Options.AnyLength asks for more.
+var ErrLimited = errors.New("not every attention layer is known for any number of tokens")
+
 // ErrMemory says that the work needs more memory than Options.Evaluation.Memory allows.
 var ErrMemory = sharedengine.ErrMemory
 

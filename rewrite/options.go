@@ -20,6 +20,7 @@ type Options struct {
 	Layers         func(int) bool // which layers are rewritten, by their order in the graph; nil is all
 	Context        rope.Context   // what methods need to know of the model
 	Target         Target         // what layers become; empty is Ops
+	AnyLength      bool           // ErrLimited if a layer is not known to be equal for any number of tokens
 	AllowUnchanged bool           // no ErrPartial if layers stay unchanged; a cache of fixed capacity still needs every layer rewritten
 
 	Numerics     Numerics

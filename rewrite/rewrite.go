@@ -35,7 +35,8 @@ func ServeIfWorker() { engine.ServeIfWorker() }
 //
 // The report has every attention layer, rewritten or unchanged with the reason. The error is
 // ErrNoAttention if the model has neither rotary attention nor a bias by distance, and ErrPartial if a layer that was asked
-// for is unchanged and Options.AllowUnchanged does not allow it. Other errors say what prevented
+// for is unchanged and Options.AllowUnchanged does not allow it, and ErrLimited if Options.AnyLength asks for more than is
+// known. Other errors say what prevented
 // the whole work: a missing library, which is looked for before the graph is read, or a method
 // that does not fit (*EditError). After the context's deadline the error is the context's.
 func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) {
@@ -52,6 +53,9 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts Options) (*Report, error) 
 	report := r.report(v)
 	if err == nil && !opts.AllowUnchanged {
 		err = report.partial()
+	}
+	if reach := report.Reach(); err == nil && opts.AnyLength && len(reach.Limited) > 0 {
+		err = fmt.Errorf("%w: first layer %d (%s)", ErrLimited, reach.Limited[0].Layers[0], reach.Limited[0].Why)
 	}
 	if err == nil && !opts.PlanOnly {
 		m.Assign(v.source.model)

@@ -32,6 +32,7 @@ Numbers of tokens may be written as ` + "`8k`" + ` (8192) or ` + "`128K`" + ` (1
 | 4 | no rotary attention; the message says how the model encodes positions instead. ` + "`--mask`" + ` works on such models too |
 | 5 | ` + "`audit` or `diff`" + ` found a difference |
 | 6 | ` + "`validate`" + ` could not tell whether a model is what its record says, or could not run the original |
+| 7 | with ` + "`--require-any-length`" + `: a layer is known to be equal up to some number of tokens alone; nothing is written |
 | 8 | ` + "`validate`" + ` found the outputs right and the file not confirmed |
 | 130 | interrupted |
 `

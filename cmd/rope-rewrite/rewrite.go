@@ -32,6 +32,7 @@ type rewriteCommand struct {
 	restore        bool
 	dryRun         bool
 	allowPartial   bool
+	anyLength      bool
 	recipe         string
 	followed       []recipe.Flag // of the recipe, those that count
 	force          bool
@@ -66,6 +67,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.BoolVar(&r.restore, "restore", false, "remove the methods of an earlier rewrite; the model is then as after a rewrite without a method")
 	f.BoolVar(&r.dryRun, "dry-run", false, "verify and report, write nothing")
 	f.BoolVar(&r.allowPartial, "allow-partial", false, "write even if some attention layers could not be rewritten")
+	f.BoolVar(&r.anyLength, "require-any-length", false, "write nothing, and end with exit code 7, if a layer is known to be equal up to some number of tokens alone")
 	f.BoolVar(&r.force, "force", false, "replace an existing output")
 	r.weights.Flag(f)
 	f.BoolVar(&r.helpAll, "help-all", false, "show every command and flag")
@@ -118,7 +120,8 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 		progress.Done()
 		return r.NoAttention(cmd, report, fmt.Errorf("%w; nothing written", err))
 	}
-	partial := errors.Is(err, rewrite.ErrPartial)
+	limited := errors.Is(err, rewrite.ErrLimited)
+	partial := errors.Is(err, rewrite.ErrPartial) || limited
 	if partial && opts.Cache.Capacity > 0 {
 		progress.Done()
 		return r.partial(cmd, report, err)
@@ -147,8 +150,11 @@ func (r *rewriteCommand) rewrite(ctx context.Context, cmd *cobra.Command, path s
 	if err := r.ShowReport(cmd, report, func(w *cli.Writer) { r.summary(w, report) }); err != nil {
 		return err
 	}
-	if report.Unproven() > 0 {
+	switch {
+	case report.Unproven() > 0:
 		return cli.Exit(cli.ExitPartial, cli.ErrReported)
+	case limited:
+		return cli.Exit(cli.ExitLimited, cli.ErrReported)
 	}
 	return nil
 }
@@ -172,7 +178,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	opts.Context.Length = int64(r.context)
 	opts.Earlier.Restore = r.restore
 	opts.Output.OperatorSet = int64(r.opset)
-	opts.AllowUnchanged = r.allowPartial
+	opts.AllowUnchanged, opts.AnyLength = r.allowPartial, r.anyLength
 	opts.PlanOnly = r.dryRun
 	switch {
 	case given("context") && r.context < 1:

@@ -93,8 +93,11 @@ func (r *rewriteCommand) folder(ctx context.Context, cmd *cobra.Command, path st
 	if err := r.Show(cmd, &report, func(w *cli.Writer) { r.folderTable(w, &report) }); err != nil {
 		return err
 	}
-	if folder.Unverified() {
+	switch unproven := report.unproven(); {
+	case folder.Unverified() && unproven:
 		return cli.Exit(cli.ExitPartial, cli.ErrReported)
+	case folder.Unverified():
+		return cli.Exit(cli.ExitLimited, cli.ErrReported)
 	}
 	return nil
 }
@@ -103,6 +106,11 @@ func (r *rewriteCommand) writeFolder(ctx context.Context, cmd *cobra.Command, fo
 	progress := cli.NewProgress(cmd.ErrOrStderr())
 	defer progress.Done()
 	return folder.Write(ctx, output, modelfolder.WriteOptions{Force: r.force, Link: r.weights.Link, Progress: progress.Say})
+}
+
+// unproven reports whether a model has a layer that could not be rewritten.
+func (r *folderReport) unproven() bool {
+	return slices.ContainsFunc(r.Files, func(f modelfolder.File) bool { return f.What == modelfolder.Unverified && f.Report.Unproven() > 0 })
 }
 
 // folderTable says what becomes of each file.
@@ -147,6 +155,8 @@ func (r *rewriteCommand) folderTable(w *cli.Writer, report *folderReport) {
 		cli.Placed(w, files)
 	case r.dryRun:
 		w.Line("Dry run: nothing written.")
+	case !report.unproven():
+		w.Line("%s", cli.Wrap("Nothing written: --require-any-length asks for layers that are known for any number of tokens.", "  "))
 	default:
 		w.Line("%s", cli.Wrap("Nothing written: some layers are not verified; --allow-partial writes anyway.", "  "))
 	}
@@ -164,7 +174,7 @@ func (r *rewriteCommand) became(f modelfolder.File) (lines []string) {
 				reason = fmt.Sprintf("; layer %d unchanged: %s", s.Layer, s.Reason)
 			}
 		}
-		return []string{fmt.Sprintf("%s, %d of %d attention layers verified%s", f.What, verified, len(f.Report.Sites), reason)}
+		return []string{fmt.Sprintf("%s, %d of %d attention layers verified%v%s", f.What, verified, len(f.Report.Sites), f.Report.Reach(), reason)}
 	case modelfolder.Configured:
 		if len(f.Changes) == 0 {
 			return []string{"restored to what it was before the earlier rewrite"}

@@ -37,6 +37,8 @@ func (r *rewriteCommand) summary(w *cli.Writer, report *rewrite.Report) {
 		w.Line("Dry run: nothing written.")
 	case report.Replaced() == 0:
 		w.Line("Nothing written.")
+	case report.Unproven() == 0:
+		w.Line("Nothing written: --require-any-length asks for layers that are known for any\nnumber of tokens.")
 	default:
 		w.Line("Nothing written: some layers are not verified; --allow-partial writes anyway.")
 	}

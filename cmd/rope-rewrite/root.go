@@ -29,8 +29,8 @@ folder, and config.json and genai_config.json there describe the new models.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 some attention layers could not
 be rewritten (nothing written unless --allow-partial), 4 no rotary attention,
 5 audit or diff found a difference, 6 validate could not tell whether a model
-is what its record says, 8 validate found its outputs right and its file not
-confirmed.`,
+is what its record says, 7 --require-any-length asks for more than is known,
+8 validate found its outputs right and its file not confirmed.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if r.helpAll {
 				return nil

@@ -16,6 +16,7 @@ const (
 	ExitNoAttention  = 4
 	ExitDiffers      = 5
 	ExitNotShown     = 6
+	ExitLimited      = 7
 	ExitNotConfirmed = 8
 	ExitInterrupted  = 130 // what a shell reports for Ctrl-C
 )

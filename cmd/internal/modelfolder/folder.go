@@ -141,7 +141,7 @@ func (f *Folder) rewriteModel(ctx context.Context, s source, opts rewrite.Option
 	switch {
 	case errors.Is(err, rewrite.ErrNoAttention):
 		return model.Close()
-	case errors.Is(err, rewrite.ErrPartial):
+	case errors.Is(err, rewrite.ErrPartial), errors.Is(err, rewrite.ErrLimited):
 		f.add(File{Path: s.path, What: Unverified, Report: report}, line{})
 		return model.Close()
 	case err != nil:
