@@ -25,7 +25,7 @@ func (d *demo) model(ctx context.Context, eng engine.Engine, worker, name string
 	}
 	fmt.Fprintf(d.out, "\n%s: %d of %d attention layers verified equal\n", name, report.Rewritten(), len(report.Sites))
 	same, err := validate.Run(ctx, original, patched, validate.Options{
-		Rewrite:    rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: d.libraries.Runtime, Library: d.libraries.Library, Worker: []string{worker}}},
+		Rewrite:     rewrite.Options{Evaluation: rewrite.Evaluation{Runtime: d.libraries.Runtime, Library: d.libraries.Library, Worker: []string{worker}}},
 		OutputsOnly: true,
 	})
 	if err != nil {
