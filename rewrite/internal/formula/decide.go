@@ -88,14 +88,14 @@ type Mask func(p Point, sees bool) bool
 const mostPoints = 1 << 20
 
 // Decide compares what the piece gives for scores of zero with a mask, for every number of tokens, rows and cached
-// tokens: a value above hidden shows a key. numbers are the distances at which the mask changes. Unread is the error of
+// tokens: a value above hidden shows a key. edge is the distance at which the mask ends. Unread is the error of
 // a formula that asks other questions than which of two places or sizes is larger by how much.
 //
 // A question is x − y ≤ c, with x and y among 0, the numbers of cached and of all tokens, and the places of the query,
 // the key and the row. Where a set of answers is possible at all, it is so at a point where enough questions are just
 // answered (a vertex of the polyhedron): each of x and y is tied to another one, or to 0, by a constant of a question.
 // All such points are compared, so that none is left where the two could differ.
-func (r *Reader) Decide(out string, scores dim.Grid, mask Mask, numbers []int64, hidden float64) (differs *Point, shown []Form, err error) {
+func (r *Reader) Decide(out string, scores dim.Grid, mask Mask, edge int64, hidden float64) (differs *Point, shown []Form, err error) {
 	r.heads = scores.Heads
 	x, err := r.at(out, indexIn(scores))
 	if err != nil {
@@ -115,9 +115,7 @@ func (r *Reader) Decide(out string, scores dim.Grid, mask Mask, numbers []int64,
 	tie(key, zero, 0)
 	tie(total, key, 1)
 	tie(own, key, -1, 0, 1)
-	for _, n := range numbers {
-		tie(own, key, n, n+1, -n, -n-1)
-	}
+	tie(own, key, edge, edge+1, -edge, -edge-1)
 	rows := false
 	asked := map[*test]difference{}
 	for t := range x.tests {

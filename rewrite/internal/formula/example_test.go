@@ -50,7 +50,7 @@ func ExampleReader_Decide() {
 		"causal": {dim.LengthExtent, dim.LengthExtent}, "rare": column, "seen": {dim.LengthExtent, dim.LengthExtent},
 	}, "query", "")
 	causal := func(p formula.Point, sees bool) bool { return sees == (p.Distance() >= 0) }
-	differs, _, err := r.Decide("scores", dim.Grid{Heads: 4}, causal, nil, -9000)
+	differs, _, err := r.Decide("scores", dim.Grid{Heads: 4}, causal, 0, -9000)
 	fmt.Println(differs, err)
 	// Output:
 	// with 0 cached and 1009 new tokens, of the query at 1007 and the key at 1008 <nil>

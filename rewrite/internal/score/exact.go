@@ -40,9 +40,6 @@ func (s *Scorer) Exact(ctx context.Context, fit *Fit) (e Exact, err error) {
 	default:
 		return e, err
 	}
-	if err := all.pairsOfRows(ctx, fit, &e); err != nil {
-		return e, err
-	}
 	if e.AnyLength {
 		return e, nil
 	}
@@ -57,15 +54,12 @@ func (s *Scorer) Exact(ctx context.Context, fit *Fit) (e Exact, err error) {
 // anyLength compares a fit with the formula that the graph computes, for every number of tokens. The error is
 // formula.Unread where it computes none that is understood.
 func (s *Scorer) anyLength(ctx context.Context, fit *Fit) error {
-	if fit.Mask.Bias && !fit.Mask.Causal {
-		return nil // the graph's own nodes stay
-	}
 	dims, err := s.Evaluator.Dims(ctx, s.Loaded.Piece)
 	switch {
 	case err != nil && bisect.Ended(err):
 		return err
-	case err != nil || s.Loaded.Table.Static != (dim.Point{}) || s.Loaded.Table.Slotted() || len(s.Others) > 0 && !fit.Mask.Bias:
-		return formula.Unread{Why: "its sizes or inputs are others than those of a growing row"}
+	case err != nil || s.Loaded.Table.Static != (dim.Point{}) || s.Loaded.Table.Slotted():
+		return formula.Unread{Why: "its sizes are others than those of a growing row"}
 	}
 	r := formula.NewReader(s.Loaded.Piece, s.Loaded.Table, dims, s.In, s.Mask)
 	if err := r.Follows(s.In); err != nil {
@@ -77,25 +71,28 @@ func (s *Scorer) anyLength(ctx context.Context, fit *Fit) error {
 	}
 	asked := func(p formula.Point, seen bool) bool { return seen == sees(p) }
 	if fit.Mask.Bias {
-		asked = func(p formula.Point, seen bool) bool { return !seen || p.Distance() >= 0 }
+		asked = func(p formula.Point, seen bool) bool { return fit.happens(p, seen) }
 	}
-	var edges []int64
-	if fit.Mask.Window > 0 {
-		edges = append(edges, fit.Mask.Window-1)
-	}
-	differs, shown, err := r.Decide(s.Out, s.Read, asked, edges, Masked)
+	differs, shown, err := r.Decide(s.Out, s.Read, asked, max(fit.Mask.Window-1, 0), Masked)
 	switch {
 	case err != nil:
 		return err
-	case differs != nil && fit.Mask.Bias:
-		fit.Mask.Causal = false // the bias has all of the mask
-		return nil
 	case differs != nil:
 		return fmt.Errorf("%v, visible is %v, expected %v of %s", differs, !sees(*differs), sees(*differs), fit.Mask.String())
 	case !fit.Mask.Bias && !r.Alike(shown, fit.byDistance):
 		return formula.Unread{Why: "what is added to visible keys is not one number"}
 	}
 	return nil
+}
+
+// happens notes what a mask that stays the model's own does at a point. Where it has later keys, the bias has all of it.
+func (f *Fit) happens(p formula.Point, seen bool) bool {
+	own := p.Distance() == 0 && !seen
+	f.Mask.Causal = f.Mask.Causal && (!seen || p.Distance() >= 0)
+	f.Cases.RealSeesPadded = f.Cases.RealSeesPadded || seen && p.OwnReal && !p.KeyReal
+	f.Cases.RealWithoutKeys = f.Cases.RealWithoutKeys || own && p.OwnReal
+	f.Cases.PaddedWithoutKeys = f.Cases.PaddedWithoutKeys || own && !p.OwnReal
+	return true
 }
 
 // mostNumbers is how many numbers of a graph that is no formula are looked at.

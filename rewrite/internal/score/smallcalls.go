@@ -16,8 +16,7 @@ import (
 // new tokens up to width, and of each of them every padding.
 
 const (
-	pairsWidth = 4   // the same where every two paddings are tried together
-	mostRuns   = 200 // of the calls of one number of tokens, where each takes a few rows only
+	mostRuns = 200 // of the calls of one number of tokens, where each takes a few rows only
 )
 
 // Cases say what happens to queries in some call, however rare it is. What a query without keys gets is not measured.
@@ -179,45 +178,4 @@ func (s *Scorer) together(rows int64) int64 {
 		return min(rows, t.Static.B)
 	}
 	return rows
-}
-
-// pairsOfRows compares the fit with every two paddings in a batch, where the graph does not show that a row
-// depends on nothing of another one, and with batches of other sizes.
-func (s *Scorer) pairsOfRows(ctx context.Context, fit *Fit, e *Exact) error {
-	if s.Loaded.Table.Static.B > 0 || s.Mask == "" || s.together(2) < 2 {
-		return nil
-	}
-	rng := rand.New(rand.NewPCG(35, 36))
-	most := int64(pairsWidth)
-	apart := e.AnyLength
-	if apart {
-		most = 3 // of which batches of every size up to five are tried
-	}
-	for total := int64(1); total <= most; total++ {
-		paddings := s.paddings(total)
-		calls := s.callsOf(total)
-		if total == pairsWidth {
-			calls = calls[len(calls)-1:] // all tokens in one call
-		}
-		for _, pt := range calls {
-			var lists [][][]int64
-			for i, first := range paddings {
-				if !apart {
-					for _, second := range paddings {
-						lists = append(lists, [][]int64{first, second})
-					}
-					continue
-				}
-				rows := [][]int64{first}
-				for j := range i % 5 {
-					rows = append(rows, paddings[(i+j+1)%len(paddings)])
-				}
-				lists = append(lists, rows)
-			}
-			if err := s.compareCalls(ctx, rng, fit, pt, lists, e); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -21,12 +21,12 @@ var rare = map[string]struct {
 	tokens int64
 	why    string
 }{
-	"M1":           {tokens: 800},
-	"M2":           {tokens: 1000},
 	"N8":           {tokens: 1000},
-	"M13":          {tokens: 1000},
 	"X_threefives": {tokens: 15},
 	"X_sub200":     {tokens: 1010},
+	"M1":           {why: `mask: "nd" may be rounded`},
+	"M2":           {why: `mask: "nd" may be rounded`},
+	"M13":          {why: "mask: "},
 	"M4b":          {why: `mask: "nd" may be rounded`},
 	"M6":           {why: "mask: a condition decides what"},
 	"M8":           {why: "mask: "},
