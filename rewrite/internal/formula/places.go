@@ -12,7 +12,7 @@ import (
 
 // places are the ops that move, repeat, join or fill: they tell which element of their inputs an element is.
 var places = []string{"Range", "ConstantOfShape", "Expand", "Reshape", "Flatten", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Concat",
-	"Gather", "GatherND", "Trilu", "CumSum", "MatMul"}
+	"Gather", "GatherND", "Trilu", "CumSum", "ReduceSum", "MatMul"}
 
 // place reads an element of what one of them gives.
 func (r *Reader) place(n *onnx.Node, index []Form) (*term, error) {
@@ -80,6 +80,8 @@ func (r *Reader) place(n *onnx.Node, index []Form) (*term, error) {
 		return r.triangle(n, index)
 	case "CumSum":
 		return r.counted(n, index)
+	case "ReduceSum":
+		return r.summed(n, index)
 	case "MatMul":
 		return r.outer(n, dims, out, index)
 	}
@@ -277,11 +279,35 @@ func (r *Reader) counted(n *onnx.Node, index []Form) (*term, error) {
 		return nil, err
 	}
 	a, _ := axis[0].constant()
-	bit := x.test != nil && x.test.bit && x.yes.test == nil && x.no.test == nil && equal(x.yes.leaf, yes.leaf) && equal(x.no.leaf, no.leaf)
-	if !bit || axes([]int64{int64(a)}, len(index))[0] != len(index)-1 || n.Int("exclusive", 0) != 0 || n.Int("reverse", 0) != 0 {
+	if !bit(x) || axes([]int64{int64(a)}, len(index))[0] != len(index)-1 || n.Int("exclusive", 0) != 0 || n.Int("reverse", 0) != 0 {
 		return nil, r.not(n)
 	}
 	return r.symbol(symbol{op: "CumSum", arg: []Form{x.test.form}}), nil
+}
+
+// summed is a sum along a whole row of the padding mask: a symbol.
+func (r *Reader) summed(n *onnx.Node, index []Form) (*term, error) {
+	dims, _ := r.shape(n.Inputs[0])
+	if at := axes(r.piece.Graph.Axes(n), 2); len(dims) != 2 || len(at) != 1 || at[0] != 1 {
+		return nil, r.not(n)
+	}
+	place := variable(Key)
+	if dims[1] == dim.LengthExtent {
+		place = variable(Query)
+	}
+	x, err := r.at(n.Inputs[0], []Form{index[0], place})
+	if err != nil {
+		return nil, err
+	}
+	if !bit(x) || !equal(x.test.form, place) {
+		return nil, r.not(n)
+	}
+	return r.symbol(symbol{op: "ReduceSum"}), nil
+}
+
+// bit reports whether a term is an element of the padding mask.
+func bit(x *term) bool {
+	return x.test != nil && x.test.bit && x.yes.test == nil && x.no.test == nil && equal(x.yes.leaf, yes.leaf) && equal(x.no.leaf, no.leaf)
 }
 
 // outer is an element of a product of matrices that sums over nothing: inv_freq times positions.

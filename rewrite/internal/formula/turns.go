@@ -227,3 +227,21 @@ func (r *Reader) Counts(v string) error {
 	}
 	return unread("positions are %s", r.text(f))
 }
+
+// Lengths returns nil where a value has, for each row, one less than the number of tokens that the padding mask shows.
+func (r *Reader) Lengths(v string) error {
+	index := make([]Form, len(r.dims[v]))
+	for k, e := range r.dims[v] {
+		if e == dim.BatchExtent {
+			index[k] = variable(Row)
+		}
+	}
+	x, err := r.at(v, index)
+	if err != nil {
+		return err
+	}
+	if all := r.symbol(symbol{op: "ReduceSum"}).leaf; x.test != nil || !equal(x.leaf, all.plus(number(1), -1)) {
+		return unread("lengths are %s", r.text(x.leaf))
+	}
+	return nil
+}

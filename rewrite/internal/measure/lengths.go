@@ -7,9 +7,11 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
+	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/bisect"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/formula"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/site"
 )
@@ -88,4 +90,25 @@ func rowsCounted(ctx context.Context, loaded *eval.Loaded, s *site.Sized, mask *
 		}
 	}
 	return nil
+}
+
+// lengthsFormula notes in e where the lengths that the graph makes of its padding mask may count otherwise in some call.
+func lengthsFormula(ctx context.Context, ev *eval.Evaluator, s *site.Sized, e *provenance.Exact) error {
+	if s.LengthTracked == nil || !e.AnyLength {
+		return nil
+	}
+	last, source := s.LengthTracked.Last, *ev // elsewhere they are fed
+	source.Graph = ev.Graph.Source
+	p, err := eval.Extract(source.Graph, []string{last}, nil)
+	if err == nil && len(p.Nodes) > 0 {
+		mask := "" // its dimension may be read as the length, which the graph does not tell from all tokens
+		if len(p.Inputs) == 1 {
+			mask = p.Inputs[0].Name
+		}
+		err = formulaOf(ctx, &source, p, mask, func(r *formula.Reader) error { return r.Lengths(last) })
+	}
+	if err != nil {
+		e.AnyLength, e.Tokens, e.Why = false, dim.SmallWidth, "lengths: "+err.Error()
+	}
+	return bisect.OnlyEnded(err)
 }

@@ -130,7 +130,7 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	a.Scale *= scores.Curve.Factor
 	takeScale(a)
 	carried(ev, s, &out.Exact)
-	return out, nil
+	return out, lengthsFormula(ctx, ev, s, &out.Exact)
 }
 
 // sinksBehind takes sinks that the site applies behind the softmax.
