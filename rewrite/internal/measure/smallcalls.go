@@ -70,7 +70,7 @@ func carried(ev *eval.Evaluator, s *site.Sized, e *provenance.Exact) {
 		what, to string
 		from     []string
 	}{
-		{"keys", s.Key.Operand, []string{s.Key.Rotated(), s.Key.Past()}},
+		{"keys", s.Key.Operand, append(s.Key.MeasuredFrom(), s.Key.Rotated(), s.Key.Past())},
 		{"values", s.Value.Operand, append(s.Value.MeasuredFrom(), s.Value.Past())},
 		{"probabilities", s.ValueMatMul.Inputs[0], s.Softmax.Outputs[:1]},
 	} {
