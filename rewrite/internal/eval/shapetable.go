@@ -76,7 +76,12 @@ func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []str
 			refused[v] = err
 		}
 	}
-	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return refused[v] != nil })
+	for _, n := range g.Nodes { // what a Slice may cut
+		if ir.Standard(n, "Slice") && g.Classes[n.Inputs[0]] > graph.ConstantClass {
+			values = append(slices.Clip(values), n.Inputs[0])
+		}
+	}
+	values = slices.DeleteFunc(ir.Unique(values), func(v string) bool { return refused[v] != nil })
 	for _, v := range values {
 		sk.need(v)
 	}

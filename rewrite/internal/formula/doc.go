@@ -18,7 +18,7 @@
 // Reader.Decide compares a term with a mask. Every question has the form x − y ≤ c, with x and y among the places and
 // sizes of a row. Answers that are possible at all are so at a vertex, where each place is tied to another one by a
 // constant of a question; there are few vertices, and all are looked at. So the result holds for every number of
-// tokens, cached tokens and rows for which the runtime's numbers are exact: 2²³ tokens.
+// tokens, cached tokens and rows for which the runtime's numbers are exact: 2²¹ tokens.
 //
 // Reader.Turns says of a rotation that hidden states meet nothing but cosines, sines and tables' rows of one position
 // for each token, Reader.Counts of positions that they count tokens.

@@ -106,12 +106,21 @@ func (f Form) rest() (variables Form, constant float64) {
 	return f, 0
 }
 
-// most is the largest number that is added to places and sizes: the sum of it and as many tokens is exact in float32.
+// most is the largest number that is added to places and sizes. The sum of it and of four numbers of tokens below 2²¹ is
+// exact in float32.
 const most = 1 << 23
 
-// whole reports whether all factors are integers that every type of numbers that is read here holds.
-func (f Form) whole() bool {
-	return !slices.ContainsFunc(f, func(p part) bool { return p.factor != math.Trunc(p.factor) || math.Abs(p.factor) > most })
+// exact reports whether every type of numbers that is read here holds a sum of places and sizes: four at most, and
+// products of two in integers alone.
+func (f Form) exact(integer bool) bool {
+	variables, constant := f.rest()
+	count := 0.0
+	for _, p := range variables {
+		if count += math.Abs(p.factor); p.factor != math.Trunc(p.factor) || p.of[0] != one && !integer {
+			return false
+		}
+	}
+	return count <= 4 && constant == math.Trunc(constant) && math.Abs(constant) <= most
 }
 
 // reads reports whether any variable of f is one for which of is true.

@@ -264,7 +264,7 @@ func (r *Reader) sound(f Form, v string) (*term, error) {
 		return nil, unread("a number of %q is not finite", short.Name(v))
 	case r.scores == "", !constant && r.weighs(f):
 	case constant && integer && (math.Abs(x) > math.MaxInt32 || x < 0 && t != onnx.Int64 && t != onnx.Int32),
-		constant && x != math.Trunc(x) && !math.IsInf(x, 0), !constant && !f.whole():
+		constant && x != math.Trunc(x) && !math.IsInf(x, 0), !constant && !f.exact(integer):
 		return nil, unread("%q may be rounded or wrap", short.Name(v))
 	}
 	return leaf(f), nil

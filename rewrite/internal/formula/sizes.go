@@ -1,6 +1,7 @@
 package formula
 
 import (
+	"math"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
@@ -20,13 +21,13 @@ var (
 		"Flatten", "Attention", "RotaryEmbedding",
 		"DynamicQuantizeLinear", "DequantizeLinear", "QuantizeLinear", "MatMulInteger", "QLinearMatMul", "ScatterND", "ScatterElements"})
 	// told has inputs behind the first that tell the shape.
-	told = []string{"Reshape", "Expand", "ConstantOfShape", "Range", "Slice", "Split", "Tile", "TopK", "Unsqueeze", "Squeeze",
+	told = []string{"Reshape", "Expand", "ConstantOfShape", "Split", "Tile", "TopK", "Unsqueeze", "Squeeze",
 		"ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum"}
 	// fused are those of com.microsoft.
 	fused = []string{"MatMulNBits", "FusedMatMul", "BiasGelu", "FastGelu", "QuickGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
 		"SimplifiedLayerNormalization", "RotaryEmbedding", "GroupQueryAttention", "MultiHeadAttention", "Attention", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}
 	// sums are the nodes between sizes and an argument that tells a shape.
-	sums = []string{"Identity", "Cast", "Gather", "Unsqueeze", "Squeeze", "Concat", "Reshape", "Slice", "Add", "Sub", "Mul", "Neg"}
+	sums = []string{"Identity", "Cast", "Gather", "Unsqueeze", "Squeeze", "Concat", "Reshape", "Slice", "Add", "Mul"}
 )
 
 // Follows refuses a value whose shape may hang on a condition.
@@ -53,12 +54,21 @@ func (r *Reader) follow(v string) error {
 		if len(n.Inputs) > 1 && g.Classes[n.Inputs[1]] != graph.ConstantClass {
 			return unread("the size of %q is chosen at %s", short.Name(v), ir.Label(n))
 		}
+	case ir.Standard(n, "Slice"):
+		if inputs = n.Inputs[:1]; !r.cuts(n) {
+			return unread("%s cuts tokens off", ir.Label(n))
+		}
+	case ir.Standard(n, "Range"):
+		inputs = nil
+		first, ok := r.count(n.Inputs[0])
+		end, known := r.count(n.Inputs[1])
+		if tokens := end.plus(first, -1); !ok || !known || !slices.Equal(g.Integers(n.Inputs[2]), []int64{1}) || !tokens.rises() {
+			return unread("%s may have no elements", ir.Label(n))
+		}
 	case ir.Standard(n, told...):
 		arguments := n.Inputs[1:]
-		if ir.Standard(n, "ConstantOfShape", "Range") {
+		if inputs = n.Inputs[:1]; ir.Standard(n, "ConstantOfShape") {
 			inputs, arguments = nil, n.Inputs
-		} else {
-			inputs = n.Inputs[:1]
 		}
 		for _, a := range arguments {
 			if err := r.sum(a); err != nil {
@@ -75,6 +85,74 @@ func (r *Reader) follow(v string) error {
 		}
 	}
 	return nil
+}
+
+// count returns a number as a form of sizes.
+func (r *Reader) count(v string) (Form, bool) {
+	g := r.piece.Graph
+	if list := g.Integers(v); len(list) == 1 {
+		return number(float64(list[0])), true
+	}
+	if list, ok := r.sizes(v); ok && len(list) == 1 {
+		return extent(list[0])
+	}
+	n := g.Producer[v]
+	switch {
+	case ir.Standard(n, "Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape"):
+		return r.count(n.Inputs[0])
+	case ir.Standard(n, "Add", "Sub"):
+		x, ok := r.count(n.Inputs[0])
+		y, known := r.count(n.Inputs[1])
+		if ir.Standard(n, "Sub") {
+			y = Form(nil).plus(y, -1)
+		}
+		return x.plus(y, 1), ok && known
+	}
+	return nil, false
+}
+
+// cuts reports whether a Slice takes a part that there is in every call: what begins or ends beyond a dimension would be
+// cut to it, and shorter calls be other ones.
+func (r *Reader) cuts(n *onnx.Node) bool {
+	g := r.piece.Graph
+	dims, ok := r.dims[n.Inputs[0]]
+	if !ok {
+		dims, ok = r.table.Dims[n.Inputs[0]]
+	}
+	if !ok || len(n.Inputs) < 4 || g.Integers(n.Inputs[3]) == nil || len(n.Inputs) > 4 && !r.settled(n.Inputs[4]) {
+		return false
+	}
+	for k, at := range axes(g.Integers(n.Inputs[3]), len(dims)) {
+		if at < 0 || at >= len(dims) {
+			return false
+		}
+		whole, _ := extent(dims[at])
+		end := func(v string) (f Form, ok bool) {
+			if list := g.Integers(v); list != nil {
+				f, ok = number(float64(list[k])), true
+			} else if k == 0 {
+				f, ok = r.count(v)
+			}
+			if x, constant := f.constant(); constant && x < 0 {
+				f = f.plus(whole, 1)
+			} else if constant && x >= math.MaxInt32 {
+				f = whole
+			}
+			return f, ok
+		}
+		first, known := end(n.Inputs[1])
+		last, ok := end(n.Inputs[2])
+		within := known && ok && first.rises() && last.plus(first, -1).rises() && whole.plus(last, -1).rises()
+		if !within && (!dims[at].Constant() || !r.settled(n.Inputs[1]) || !r.settled(n.Inputs[2])) {
+			return false
+		}
+	}
+	return true
+}
+
+// rises reports whether a form of sizes is certainly not below 0.
+func (f Form) rises() bool {
+	return !slices.ContainsFunc(f, func(p part) bool { return p.factor < 0 })
 }
 
 // sum refuses an argument that is more than a sum of sizes with constant factors.

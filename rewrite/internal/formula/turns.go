@@ -59,6 +59,9 @@ func (r *Reader) fused(n *onnx.Node) bool {
 // moved refuses a node that is told by a condition how to move hidden states.
 func (r *Reader) moved(n *onnx.Node) error {
 	g := r.piece.Graph
+	if ir.Standard(n, "Slice") && !r.cuts(n) {
+		return unread("%s cuts tokens off", ir.Label(n))
+	}
 	for k, v := range n.Inputs {
 		switch {
 		case v == "" || g.IsData(v):

@@ -144,6 +144,32 @@ var rares = []rare{
 			return p.Op("Expand", p.Op("Slice", mask, p.Ints(0), p.Ints(1), p.Ints(0)), p.Op("Shape", mask))
 		})
 	}},
+	{"later keys where a Range is not empty", nil, func(p patient) {
+		beyond := p.Op("Range", p.Int(0), p.Op("Sub", p.total(), p.Int(1000)), p.Int(1))
+		p.shownIf(p.is("Greater", p.Size(beyond, 0), 0))
+	}},
+	{"later keys where a Slice cuts", nil, func(p patient) {
+		first := p.Op("Unsqueeze", p.Op("Sub", p.total(), p.Int(1000)), p.Ints(0))
+		cut := p.Op("Slice", p.keys(), first, p.Ints(1<<40), p.Ints(0))
+		p.shownIf(p.Op("Less", p.Size(cut, 0), p.total()))
+	}},
+	{"later keys where floats are rounded", nil, func(p patient) {
+		key := p.Cast(p.keys(), onnx.Float)
+		large := p.Op("Mul", key, p.Float(8192))
+		back := p.Op("Sub", p.Op("Add", large, key), large)
+		p.shownIf(p.Op("Not", p.Op("Equal", back, key)))
+	}},
+	{"later keys where a type wraps", nil, func(p patient) {
+		p.shownIf(p.Op("Less", p.Cast(p.Cast(p.keys(), onnx.Int16), onnx.Int64), p.Int(0)))
+	}},
+	{"later keys where a shape is chosen", nil, func(p patient) {
+		long := p.Op("Where", p.is("Equal", p.total(), 1000), p.Ints(2), p.Ints(1))
+		p.shownIf(p.is("Greater", p.Size(p.Op("ConstantOfShape", long), 0), 1))
+	}},
+	{"a key that is read from the end", nil, func(p patient) { // a negative index counts from there
+		at := p.Op("Sub", p.keys(), p.Int(600))
+		p.hiddenIf(p.Op("Less", p.Op("Gather", p.keys(), p.Op("Max", at, p.Op("Neg", p.total()))), p.Op("Sub", p.keys(), p.Int(600))))
+	}},
 	{"a window that is one wider for one query", windows, func(p patient) {
 		p.change(func(scores, hidden string) string {
 			edge := p.is("Equal", p.Op("Sub", p.queries(), p.keys()), 8)
