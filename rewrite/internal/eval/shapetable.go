@@ -76,12 +76,7 @@ func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []str
 			refused[v] = err
 		}
 	}
-	for _, n := range g.Nodes { // what a Slice may cut
-		if ir.Standard(n, "Slice") && g.Classes[n.Inputs[0]] > graph.ConstantClass {
-			values = append(slices.Clip(values), n.Inputs[0])
-		}
-	}
-	values = slices.DeleteFunc(ir.Unique(values), func(v string) bool { return refused[v] != nil })
+	values = slices.DeleteFunc(slices.Clone(values), func(v string) bool { return refused[v] != nil })
 	for _, v := range values {
 		sk.need(v)
 	}
@@ -94,6 +89,12 @@ func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []str
 	for _, w := range wanted {
 		sk.need(w)
 	}
+	for _, n := range g.Nodes { // what a Slice may cut is computed anyway
+		if ir.Standard(n, "Slice") && sk.needed[n] && g.Classes[n.Inputs[0]] > graph.ConstantClass {
+			values = append(values, n.Inputs[0])
+		}
+	}
+	values = ir.Unique(values)
 	m := sk.model(values, wanted)
 	load := Loader{Engine: eng}
 	var outputs []string

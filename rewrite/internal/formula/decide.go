@@ -234,7 +234,7 @@ func indexIn(g dim.Grid) []Form {
 
 // text names a form for a message.
 func (r *Reader) text(f Form) string {
-	names := []string{"", "the batch", "the length", "the number of cached tokens", "the row", "the query", "the key", "the head", "the channel"}
+	names := []string{"", "the batch", "the length", "the number of cached tokens", "the row", "the query", "the key", "the head"}
 	list := ""
 	for _, p := range f {
 		for _, v := range p.of {

@@ -11,7 +11,7 @@
 //     constants;
 //   - truths: comparisons of such sums, and And, Or, Not, Xor and Where of truths (ops.go);
 //   - the padding mask, at the place of the key or of the query, however the graph finds it (places.go);
-//   - constants; and symbols, which are not looked into: elements of tables, cosines, counts of tokens.
+//   - constants; and symbols, which are not looked into: elements of tables, counts of tokens.
 //
 // Everything else is Unread, with the node that is not understood.
 //
@@ -20,8 +20,9 @@
 // constant of a question; there are few vertices, and all are looked at. So the result holds for every number of
 // tokens, cached tokens and rows for which the runtime's numbers are exact: 2²¹ tokens.
 //
-// Reader.Turns says of a rotation that hidden states meet nothing but cosines, sines and tables' rows of one position
-// for each token, Reader.Counts of positions that they count tokens.
+// Reader.Turns says of a rotation, or of the way of keys, values and probabilities, that hidden states meet nothing but
+// what is computed of one position for each token, by another closed list (turns.go); Reader.Counts and Reader.Lengths
+// of positions and lengths that they count tokens.
 //
 // It stands above eval, below score and measure, which ask. Start with Reader (reader.go) and Decide (decide.go).
 package formula

@@ -12,7 +12,7 @@ import (
 type Variable int
 
 // The sizes and places. A place counts from 0: Row below Batch, Query below Length, Key below Past + Length (below
-// Length without a cache). Channel and Head are below constants.
+// Length without a cache). Head is below a constant.
 const (
 	one Variable = iota
 	Batch
@@ -22,7 +22,6 @@ const (
 	Query
 	Key
 	Head
-	Channel
 	opaque
 )
 

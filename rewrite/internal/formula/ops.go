@@ -96,8 +96,6 @@ func (r *Reader) op(n *onnx.Node, v string, index []Form) (*term, error) {
 			}
 			return no, nil
 		})
-	case "Cos", "Sin":
-		return one(func(f Form) (*term, error) { return r.symbol(symbol{op: n.OpType, arg: []Form{f}}), nil })
 	}
 	return nil, r.not(n)
 }
@@ -176,7 +174,7 @@ func (r *Reader) cast(f Form, to onnx.DataType) (*term, error) {
 		rounded := []float32{float32(x)}
 		ir.Round(rounded, to)
 		return leaf(number(float64(rounded[0]))), nil
-	case to == onnx.Float, to == onnx.Double, ir.Is16Bit(to) && (r.rounds || r.weighs(f)), integer && !constant && f.exact(true), to == onnx.Int64 && x == math.Trunc(x) && constant:
+	case to == onnx.Float, to == onnx.Double, ir.Is16Bit(to) && r.weighs(f), integer && !constant && f.exact(true), to == onnx.Int64 && x == math.Trunc(x) && constant:
 		return leaf(f), nil
 	case integer && constant && math.Abs(x) < math.MaxInt32:
 		return leaf(number(math.Trunc(x))), nil

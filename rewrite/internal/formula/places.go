@@ -12,7 +12,7 @@ import (
 
 // places are the ops that move, repeat, join or fill: they tell which element of their inputs an element is.
 var places = []string{"Range", "ConstantOfShape", "Expand", "Reshape", "Flatten", "Unsqueeze", "Squeeze", "Transpose", "Slice", "Concat",
-	"Gather", "GatherND", "Trilu", "CumSum", "ReduceSum", "MatMul"}
+	"Gather", "GatherND", "Trilu", "CumSum", "ReduceSum"}
 
 // place reads an element of what one of them gives.
 func (r *Reader) place(n *onnx.Node, index []Form) (*term, error) {
@@ -82,8 +82,6 @@ func (r *Reader) place(n *onnx.Node, index []Form) (*term, error) {
 		return r.counted(n, index)
 	case "ReduceSum":
 		return r.summed(n, index)
-	case "MatMul":
-		return r.outer(n, dims, out, index)
 	}
 	return r.at(in, own)
 }
@@ -310,28 +308,6 @@ func bit(x *term) bool {
 	return x.test != nil && x.test.bit && x.yes.test == nil && x.no.test == nil && equal(x.yes.leaf, yes.leaf) && equal(x.no.leaf, no.leaf)
 }
 
-// outer is an element of a product of matrices that sums over nothing: inv_freq times positions.
-func (r *Reader) outer(n *onnx.Node, dims, out []dim.Extent, index []Form) (*term, error) {
-	last := len(index) - 1
-	if len(dims) < 2 || last < 1 || dims[len(dims)-1] != unit {
-		return nil, r.not(n)
-	}
-	operand := func(v string, without int) (*term, error) {
-		at, shape := slices.Clone(index), slices.Clone(out)
-		at[without], shape[without] = nil, unit
-		return r.operand(v, shape, at)
-	}
-	x, err := operand(n.Inputs[0], last)
-	if err != nil {
-		return nil, err
-	}
-	y, err := operand(n.Inputs[1], last-1)
-	if err != nil {
-		return nil, err
-	}
-	return r.both(x, y, func(f, g Form) (*term, error) { return r.product(f, g, n) })
-}
-
 // reshaped returns the index in a value of one shape of an element of the same value in another.
 func (r *Reader) reshaped(from, to []dim.Extent, index []Form) ([]Form, bool) {
 	own := make([]Form, len(from))
@@ -366,12 +342,10 @@ func (r *Reader) reshaped(from, to []dim.Extent, index []Form) ([]Form, bool) {
 		switch {
 		case j == 0:
 			own[k], at = at, nil
-		case r.still(at) && from[k].Constant(): // of a head or a channel, whichever it is
-			own[k], at = r.symbol(symbol{op: "Mod", arg: []Form{at, size}}).leaf, r.symbol(symbol{op: "Div", arg: []Form{at, size}}).leaf
 		default:
 			at, own[k] = at.divided(size)
 		}
-		if len(in) > 1 && !r.still(own[k]) && !r.within(own[k], from[k]) {
+		if len(in) > 1 && !r.within(own[k], from[k]) {
 			return nil, false
 		}
 	}

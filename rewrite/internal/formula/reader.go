@@ -37,10 +37,9 @@ type Reader struct {
 	named     map[string]Variable
 	terms     int
 	heads     int64 // of the scores
-	rounds    bool  // numbers may be rounded: they are the same in every call
 }
 
-// symbol is a number that is not looked into: an element of a constant or an input, or a cosine or sine.
+// symbol is a number that is not looked into: an element of a constant or an input, or how many tokens there are.
 type symbol struct {
 	value string // the value that it is an element of; "" for others
 	op    string // the op that it is made by; "" for others

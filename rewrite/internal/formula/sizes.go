@@ -159,8 +159,9 @@ func (f Form) rises() bool {
 func (r *Reader) sum(v string) error {
 	g := r.piece.Graph
 	n := g.Producer[v]
+	f, counted := r.count(v)
 	switch {
-	case r.settled(v):
+	case r.settled(v), counted && f.rises():
 		return nil
 	case n == nil:
 		return unread("the input %q tells a size", short.Name(v))

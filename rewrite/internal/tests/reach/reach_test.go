@@ -32,7 +32,7 @@ var rare = map[string]struct {
 	"M8":           {why: "mask: "},
 	"U1":           {why: "mask: a number is cast to int8"},
 	"U7":           {why: "mask: "},
-	"R3":           {why: "positions: a condition about position_ids"},
+	"R3":           {why: "positions: the rotation is computed at Where"},
 }
 
 // What is said of any number of tokens holds in the call in which the condition does; what is not understood is said
