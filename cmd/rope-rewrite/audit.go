@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/audit"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -128,53 +129,30 @@ func (a *auditCommand) model(ctx context.Context, cmd *cobra.Command, path strin
 	if refused != nil {
 		return cli.Exit(cli.ExitDiffers, refused)
 	}
-	return outcome(report.Outcome(), cli.ErrReported)
+	return cli.Reported(audited(report))
 }
 
-// folder audits the models in a folder, and names those that could not be audited.
+// folder audits the models in a folder. Those without a configuration or rotary attention are named: an encoder may
+// stand beside its decoder.
 func (a *auditCommand) folder(ctx context.Context, cmd *cobra.Command, folder string, opts audit.Options) error {
-	progress := cli.NewProgress(cmd.ErrOrStderr())
-	defer progress.Done()
-	opts.Rewrite.Progress = progress.Say
-	report, err := audit.RunFolder(ctx, folder, opts)
-	progress.Done()
-	if err != nil {
-		return err
-	}
-	for i, s := range report.Skipped {
-		report.Skipped[i].Why = cli.Sentence(s.Err)
-	}
-	err = a.Show(cmd, report, func(w *cli.Writer) {
-		for _, r := range report.Models {
-			a.text(w, r)
-			w.Line("")
-		}
-		for _, s := range report.Skipped {
-			w.Line("%s", cli.Wrap(fmt.Sprintf("%s: not audited: %s", s.Model, s.Why), "  "))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	why := cli.ErrReported
-	switch report.Outcome() {
-	case audit.SomeFailed:
-		why = fmt.Errorf("%d of %d models could not be audited", report.Failed(), len(report.Models)+len(report.Skipped))
-	case audit.Nothing:
-		why = fmt.Errorf("no model in %s has rotary attention and a configuration", folder)
-	}
-	return outcome(report.Outcome(), why)
+	return cli.Work[*audit.Report]{
+		Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) (*audit.Report, error) {
+			opts.Rewrite.Progress = say
+			return audit.Run(ctx, p.B, opts)
+		},
+		Text: a.text, Done: "audited", Failed: "could not be audited",
+		Code: audited,
+		Unable: func(err error) int {
+			unclaimed := (*audit.NoConfigError)(nil)
+			return failedUnless(errors.As(err, &unclaimed) || errors.Is(err, rewrite.ErrNoAttention))
+		},
+		Nothing: cli.Exit(cli.ExitNoAttention, fmt.Errorf("no model in %s has rotary attention and a configuration", folder)),
+	}.Folders(ctx, a.Common, cmd, []string{folder}, cli.NewProgress(cmd.ErrOrStderr()))
 }
 
-// outcome is the exit code of audits.
-func outcome(o audit.Outcome, why error) error {
-	code := map[audit.Outcome]int{
-		audit.SomeFailed: cli.ExitFailed, audit.Nothing: cli.ExitNoAttention, audit.SomeDiffer: cli.ExitDiffers, audit.SomeUnmeasured: cli.ExitPartial,
-	}[o]
-	if code == 0 {
-		return nil
-	}
-	return cli.Exit(code, why)
+// audited is the exit code of an audit.
+func audited(r *audit.Report) int {
+	return map[audit.Outcome]int{audit.SomeDiffer: cli.ExitDiffers, audit.SomeUnmeasured: cli.ExitPartial}[r.Outcome()]
 }
 
 // text prints a report as a table.

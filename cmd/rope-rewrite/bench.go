@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 )
 
 // benchmark is what the bench command is asked for.
@@ -76,29 +77,19 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 		}
 		return b.Show(cmd, all, func(w *cli.Writer) { timings(w, all) })
 	}
-	list, all, err := cli.Pairs[[]timing](models)
-	if err != nil {
-		return err
-	}
-	for i, p := range list {
-		t, err := b.time(cmd.Context(), []string{p.A, p.B}, cli.Each(progress.Say, i, len(list), p.B))
-		if err == nil {
-			all.Models = append(all.Models, t)
-		} else if err := all.Skip(cmd.Context(), p.B, err); err != nil {
-			return err
-		}
-	}
-	progress.Done()
-	err = b.Show(cmd, all, func(w *cli.Writer) {
-		all.Text(w, "timed", func(w *cli.Writer, t []timing) {
-			w.Line("%s", cli.Wrap(t[1].Model, "  "))
+	return cli.Work[[]timing]{
+		Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) ([]timing, error) {
+			return b.time(ctx, []string{p.A, p.B}, say)
+		},
+		Text: func(w *cli.Writer, t []timing) {
+			w.Text("  ", "%s", t[1].Model)
 			timings(w, t)
-		})
-	})
-	if err == nil && len(all.Models) == 0 {
-		err = cli.Exit(cli.ExitFailed, errors.New("no pair of models could be timed"))
-	}
-	return err
+		},
+		Done:    "timed",
+		Code:    func([]timing) int { return 0 },
+		Unable:  func(error) int { return 0 },
+		Nothing: errors.New("no pair of models could be timed"),
+	}.Folders(cmd.Context(), b.Common, cmd, models, progress)
 }
 
 // time times two models.

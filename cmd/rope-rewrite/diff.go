@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/modeldiff"
-	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 func newDiff(c *cli.Common) *cobra.Command {
@@ -30,13 +30,21 @@ Exit code 0 when nothing differs, 5 when something differs.`,
 				return err
 			}
 			return limits.Within(cmd, &opts, func(ctx context.Context) error {
-				if cli.IsFolder(args[0]) {
-					return diffFolders(c, ctx, cmd, args, opts)
-				}
 				progress := cli.NewProgress(cmd.ErrOrStderr())
 				defer progress.Done()
-				opts.Progress = progress.Say
-				d, err := modeldiff.Run(ctx, args[0], args[1], modeldiff.Options{Rewrite: opts})
+				work := cli.Work[*modeldiff.Report]{
+					Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) (*modeldiff.Report, error) {
+						opts.Progress = say
+						return modeldiff.Run(ctx, p.A, p.B, modeldiff.Options{Rewrite: opts})
+					},
+					Text: difference, Done: "compared", Failed: "could not be compared", Alone: cli.ExitDiffers,
+					Code:   differs,
+					Unable: func(error) int { return cli.ExitFailed },
+				}
+				if cli.IsFolder(args[0]) {
+					return work.Folders(ctx, c, cmd, args, progress)
+				}
+				d, err := work.Do(ctx, modelfiles.Pair{A: args[0], B: args[1]}, progress.Say)
 				progress.Done()
 				if err != nil {
 					return err
@@ -44,10 +52,7 @@ Exit code 0 when nothing differs, 5 when something differs.`,
 				if err := c.Show(cmd, d, func(w *cli.Writer) { difference(w, d) }); err != nil {
 					return err
 				}
-				if !d.Same {
-					return cli.Exit(cli.ExitDiffers, cli.ErrReported)
-				}
-				return nil
+				return cli.Reported(differs(d))
 			})
 		},
 	}
@@ -55,35 +60,12 @@ Exit code 0 when nothing differs, 5 when something differs.`,
 	return command
 }
 
-// diffFolders compares the models of two folders, in pairs.
-func diffFolders(c *cli.Common, ctx context.Context, cmd *cobra.Command, folders []string, opts rewrite.Options) error {
-	list, all, err := cli.Pairs[*modeldiff.Report](folders)
-	if err != nil {
-		return err
+// differs is the exit code of a comparison.
+func differs(d *modeldiff.Report) int {
+	if d.Same {
+		return 0
 	}
-	progress := cli.NewProgress(cmd.ErrOrStderr())
-	defer progress.Done()
-	same := len(all.Alone) == 0
-	for i, p := range list {
-		opts.Progress = cli.Each(progress.Say, i, len(list), p.B)
-		d, err := modeldiff.Run(ctx, p.A, p.B, modeldiff.Options{Rewrite: opts})
-		if err == nil {
-			all.Models, same = append(all.Models, d), same && d.Same
-		} else if err := all.Skip(ctx, p.B, err); err != nil {
-			return err
-		}
-	}
-	progress.Done()
-	if err := c.Show(cmd, all, func(w *cli.Writer) { all.Text(w, "compared", difference) }); err != nil {
-		return err
-	}
-	switch {
-	case len(all.Skipped) > 0:
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%d of %d pairs of models could not be compared", len(all.Skipped), len(list)))
-	case !same:
-		return cli.Exit(cli.ExitDiffers, cli.ErrReported)
-	}
-	return nil
+	return cli.ExitDiffers
 }
 
 // difference prints a diff: lines that begin with A are the first model's.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
@@ -100,10 +101,7 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
-	if code := exitCode(report.Verdict); code != 0 {
-		return cli.Exit(code, cli.ErrReported)
-	}
-	return nil
+	return cli.Reported(exitCode(report.Verdict))
 }
 
 // exitCode is that of a verdict.
@@ -135,49 +133,24 @@ func (v *validateCommand) folders(cmd *cobra.Command, args []string, opts valida
 	if v.html != "" {
 		return cli.Usage("--html is for two models, and these are folders")
 	}
-	list, all, err := cli.Pairs[*validate.Report](args)
-	if err != nil {
-		return err
-	}
-	worst, failed := 0, 0
-	for i, p := range list {
-		opts.Rewrite.Progress = cli.Each(progress.Say, i, len(list), p.B)
-		report, err := v.compare(cmd.Context(), p.A, p.B, opts)
-		unrun := (*validate.UnrunError)(nil)
-		switch {
-		case err == nil:
-			all.Models = append(all.Models, report)
-			if code := exitCode(report.Verdict); code == cli.ExitFailed {
-				failed++
-			} else {
-				worst = max(worst, code)
-			}
-			continue
-		case errors.As(err, &unrun):
-			worst = max(worst, cli.ExitNotShown)
-		default:
-			failed++
-		}
-		if err := all.Skip(cmd.Context(), p.B, err); err != nil {
-			return err
-		}
-	}
-	progress.Done()
-	err = v.Show(cmd, all, func(w *cli.Writer) {
-		all.Text(w, "compared", func(w *cli.Writer, r *validate.Report) {
-			w.Line("%s", cli.Wrap(r.Patched, "  "))
+	return cli.Work[*validate.Report]{
+		Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) (*validate.Report, error) {
+			opts.Rewrite.Progress = say
+			return v.compare(ctx, p.A, p.B, opts)
+		},
+		Text: func(w *cli.Writer, r *validate.Report) {
+			w.Text("  ", "%s", r.Patched)
 			verdict(w, r)
-		})
-	})
-	switch {
-	case err != nil:
-		return err
-	case failed > 0:
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%d of %d models are not what they should be, or could not be compared", failed, len(list)))
-	case worst > 0:
-		return cli.Exit(worst, cli.ErrReported)
-	}
-	return nil
+		},
+		Done: "compared", Failed: "are not what they should be, or could not be compared",
+		Code: func(r *validate.Report) int { return exitCode(r.Verdict) },
+		Unable: func(err error) int {
+			if unrun := (*validate.UnrunError)(nil); errors.As(err, &unrun) {
+				return cli.ExitNotShown
+			}
+			return cli.ExitFailed
+		},
+	}.Folders(cmd.Context(), v.Common, cmd, args, progress)
 }
 
 // rows are the tokens of the user's own inputs, nil without any. They are cut to a length,

@@ -36,7 +36,7 @@ var Rules = []Rule{
 	{"validate/capture", "what each attention layer of a model reads and gives", []string{"rewrite", "rope", "onnx", "internal/decoder", "internal/engine"}, nil},
 	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "customop", "lm", "rope", "onnx", "internal"}, nil},
 	{"modeldiff", "in what two models differ", []string{"audit", "rewrite", "provenance", "onnx", "customop"}, nil},
-	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/modelfiles", "internal/ranges"}, nil},
+	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/ranges"}, nil},
 
 	{"rewrite", "graphs: find, measure, verify, edit, lower", []string{"rope", "onnx", "customop", "provenance", "internal/engine", "internal/float16", "internal/modelconfig", "internal/ranges", "internal/version"}, []string{"google.golang.org/protobuf", "github.com/x448/float16"}},
 	{"rewrite/definition", "the op's fallback: ONNX functions of standard operators", []string{"onnx", "customop", "rewrite/internal/ir"}, nil},

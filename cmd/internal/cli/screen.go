@@ -30,6 +30,11 @@ func (w *Writer) Line(format string, args ...any) {
 	}
 }
 
+// Text prints a text that is broken at the width; lines after the first begin with indent.
+func (w *Writer) Text(indent, format string, args ...any) {
+	w.Line("%s", Wrap(fmt.Sprintf(format, args...), indent))
+}
+
 // List prints lines. There may be as many as a model has nodes.
 func (w *Writer) List(lines []string) {
 	const most = 64
