@@ -28,5 +28,5 @@ func (r *Report) Outcome() Outcome {
 // uncompared says whether something that is claimed of a layer was not compared. What is claimed of the
 // whole model, its positions, is not among it: computed angles have no end.
 func (r *Report) uncompared() bool {
-	return slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Layers != "" && l.Verdict == NotMeasured })
+	return slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Where != "" && l.Verdict == NotMeasured })
 }

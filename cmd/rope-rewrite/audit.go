@@ -157,62 +157,38 @@ func audited(r *audit.Report) int {
 
 // text prints a report as a table.
 func (a *auditCommand) text(w *cli.Writer, r *audit.Report) {
-	w.Line("%s", cli.Wrap(fmt.Sprintf("%s, claims from %s:", r.Model, strings.Join(r.Configs, " and ")), "  "))
-	w.Line("  %-23s %-8s %-15s %s", "", "layers", "claimed", "graph")
-	var rows []string
+	w.Text("  ", "%s, claims from %s:", r.Model, strings.Join(r.Configs, " and "))
+	var rows []cli.Row
 	said := map[string]bool{} // reasons, which may be as long as the rest and the same for all that is claimed
 	for _, l := range r.Lines {
-		if said[l.Why] {
-			l.Why = "as above"
-		} else if l.Why != "" {
-			said[l.Why] = true
+		row := cli.Row{Difference: l.Difference, Verdict: string(l.Verdict)}
+		if l.Scope != "" {
+			row.Below = append(row.Below, "in "+short.Name(l.Scope))
 		}
-		rows = append(rows, row(l))
+		if l.Verdict == audit.Differs {
+			row.Below = append(row.Below, "claimed by "+l.From)
+		}
+		switch {
+		case said[l.Why]:
+			row.Below = append(row.Below, "as above")
+		case l.Why != "":
+			row.Below, said[l.Why] = append(row.Below, l.Why), true
+		}
+		rows = append(rows, row)
 	}
-	w.List(rows)
+	cli.Differences(w, "layers", "claimed", "graph", rows)
 	var parts []string
 	for _, v := range []audit.Verdict{audit.Agrees, audit.Differs, audit.NotClaimed, audit.NotMeasured} {
 		if n := r.Count(v); n > 0 {
 			parts = append(parts, fmt.Sprintf("%s: %d", v, n))
 		}
 	}
-	w.Line("%s", cli.Wrap(strings.Join(parts, ", ")+".", "  "))
+	w.Text("  ", "%s", strings.Join(parts, ", ")+".")
 	switch {
 	case r.Output != "":
-		w.Line("%s", cli.Wrap("Repaired by "+strings.Join(r.Repaired, ", ")+".", "  "))
-		w.Line("%s", cli.Wrap("Wrote "+r.Output+", which agrees.", "  "))
+		w.Text("  ", "%s", "Repaired by "+strings.Join(r.Repaired, ", ")+".")
+		w.Text("  ", "%s", "Wrote "+r.Output+", which agrees.")
 	case a.repair && r.Count(audit.Differs) == 0:
 		w.Line("Nothing differs, so nothing was written.")
 	}
-}
-
-// row is a line of the table. What is too long for a column is in lines below.
-func row(l audit.Line) string {
-	const column = 15
-	var below []string
-	cell := func(name, text string) string {
-		switch {
-		case text == "":
-			return "-"
-		case len([]rune(text)) > column:
-			below = append(below, name+": "+text)
-			return "(below)"
-		}
-		return text
-	}
-	what := l.What
-	if l.Scope != "" {
-		below = append(below, "in "+short.Name(l.Scope))
-	}
-	text := fmt.Sprintf("  %-23s %-8s %-15s %-15s %s", what, l.Layers, cell("claimed", l.Claimed), cell("graph", l.Measured), l.Verdict)
-	if l.Verdict == audit.Differs {
-		below = append(below, "claimed by "+l.From)
-	}
-	if l.Why != "" {
-		below = append(below, l.Why)
-	}
-	for _, b := range below {
-		text += "\n" + cli.Wrap("      "+b, "        ")
-	}
-	return cli.Quote(text)
 }

@@ -67,29 +67,17 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 	case b.tokens < 1 || b.rounds < 1 || b.threads < 0:
 		return cli.Usage("--tokens and --rounds must be above 0, and --threads at least 0")
 	}
-	progress := cli.NewProgress(cmd.ErrOrStderr())
-	defer progress.Done()
-	if !cli.IsFolder(models[0]) {
-		all, err := b.time(cmd.Context(), models, progress.Say)
-		progress.Done()
-		if err != nil {
-			return err
-		}
-		return b.Show(cmd, all, func(w *cli.Writer) { timings(w, all) })
-	}
 	return cli.Work[[]timing]{
 		Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) ([]timing, error) {
 			return b.time(ctx, []string{p.A, p.B}, say)
 		},
-		Text: func(w *cli.Writer, t []timing) {
-			w.Text("  ", "%s", t[1].Model)
-			timings(w, t)
-		},
+		Name:    func(t []timing) string { return t[1].Model },
+		Text:    timings,
 		Done:    "timed",
 		Code:    func([]timing) int { return 0 },
 		Unable:  func(error) int { return 0 },
 		Nothing: errors.New("no pair of models could be timed"),
-	}.Folders(cmd.Context(), b.Common, cmd, models, progress)
+	}.Run(cmd.Context(), b.Common, cmd, models, cli.NewProgress(cmd.ErrOrStderr()))
 }
 
 // time times two models.

@@ -146,7 +146,7 @@ func inspection(w *cli.Writer, report *rewrite.Report) {
 	cli.ProvenWith(w, report.Record)
 	beforeRewrite(w, report.Record)
 	if holdsOps { // what other targets wrote cannot be undone
-		w.Line("%s", cli.Wrap("It can be rewritten again from these values. --restore removes its methods.", ""))
+		w.Text("", "It can be rewritten again from these values. --restore removes its methods.")
 	}
 }
 
@@ -156,7 +156,7 @@ func fallback(w *cli.Writer, d *rewrite.Fallback) {
 		w.Line("It has no fallback, so it runs only with the op library.")
 		return
 	}
-	w.Line("%s", cli.Wrap(fmt.Sprintf("Without the op library it still runs, more slowly, on its fallback (%s, %s).", strings.Join(d.Ops, ", "), cli.Kilobytes(d.Bytes)), ""))
+	w.Text("", "Without the op library it still runs, more slowly, on its fallback (%s, %s).", strings.Join(d.Ops, ", "), cli.Kilobytes(d.Bytes))
 }
 
 // beforeRewrite says what the attention layers of a model were before any rewrite.

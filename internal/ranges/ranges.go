@@ -27,3 +27,18 @@ func Span(first, last int) string {
 	}
 	return fmt.Sprintf("%d-%d", first, last)
 }
+
+// Together returns each different thing once, in the order in which they come first, with the numbers that have it.
+func Together[T comparable](things []T, numbers []int) (different []T, texts []string) {
+	have := map[T][]int{}
+	for i, t := range things {
+		if have[t] == nil {
+			different = append(different, t)
+		}
+		have[t] = append(have[t], numbers[i])
+	}
+	for _, t := range different {
+		texts = append(texts, Text(have[t]))
+	}
+	return different, texts
+}

@@ -40,6 +40,7 @@ func TwoModels(first, second string) cobra.PositionalArgs {
 // Work is what a command does with each model of a folder, or with each two models of one name of two folders.
 type Work[T any] struct {
 	Do   func(ctx context.Context, p modelfiles.Pair, say func(string)) (T, error)
+	Name func(T) string // stands above the text in a folder; nil where the text has it
 	Text func(*Writer, T)
 	Done string // what was done with a model, for example "compared"
 
@@ -48,6 +49,26 @@ type Work[T any] struct {
 	Failed  string          // what those are whose code is ExitFailed
 	Alone   int             // the exit code where only one folder has a model
 	Nothing error           // ends the command where there is no result
+}
+
+// Run does the work for two models, or for two folders.
+func (work Work[T]) Run(ctx context.Context, c *Common, cmd *cobra.Command, args []string, progress *Progress) error {
+	if IsFolder(args[0]) {
+		return work.Folders(ctx, c, cmd, args, progress)
+	}
+	defer progress.Done()
+	result, err := work.Do(ctx, modelfiles.Pair{A: args[0], B: args[1]}, progress.Say)
+	progress.Done()
+	if err != nil {
+		if code := work.Unable(err); code > ExitFailed {
+			return Exit(code, err)
+		}
+		return err
+	}
+	if err := c.Show(cmd, result, func(w *Writer) { work.Text(w, result) }); err != nil {
+		return err
+	}
+	return Reported(work.Code(result))
 }
 
 // Folders does the work for one folder or two. Of exit codes ExitFailed counts most, and then the largest.
@@ -107,6 +128,9 @@ func pairs(folders []string) (list []modelfiles.Pair, alone []string, err error)
 // text prints each model's text, and what was skipped.
 func (f *OfFolder[T]) text(w *Writer, work Work[T]) {
 	for _, m := range f.Models {
+		if work.Name != nil {
+			w.Text("  ", "%s", work.Name(m))
+		}
 		work.Text(w, m)
 		w.Line("")
 	}

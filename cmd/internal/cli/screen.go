@@ -23,6 +23,13 @@ type Writer struct {
 	err error
 }
 
+// Text is what is printed.
+func Text(print func(*Writer)) string {
+	var b strings.Builder
+	print(&Writer{out: &b})
+	return b.String()
+}
+
 // Line prints a line.
 func (w *Writer) Line(format string, args ...any) {
 	if w.err == nil {
