@@ -64,7 +64,7 @@ func (s *subject) mended(ctx context.Context, m *onnx.Model, opts Options) error
 	(&subject{claims: s.claims, survey: seen}).judge(again)
 	for _, l := range again.Lines {
 		if l.Verdict == Differs {
-			return &RefusedError{fmt.Sprintf("after the rewrite %s of layers %s is still %s, but %s says %s", l.What, l.Where, l.Found, l.From, l.Expected)}
+			return &RefusedError{fmt.Sprintf("after the rewrite %s of %s is still %s, but %s says %s", l.What, ranges.Layers(l.Where), l.Found, l.From, l.Expected)}
 		}
 	}
 	return nil
@@ -99,11 +99,7 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 	var edits []rewrite.LayerEdit
 	for _, key := range order {
 		which := layers[key]
-		where := "layers " + ranges.Text(which)
-		if len(which) == 1 {
-			where = fmt.Sprintf("layer %d", which[0])
-		}
-		edits = append(edits, rewrite.LayerEdit{Spec: specs[key], Layers: func(i int) bool { return slices.Contains(which, i) }, Where: where})
+		edits = append(edits, rewrite.LayerEdit{Spec: specs[key], Layers: func(i int) bool { return slices.Contains(which, i) }, Where: ranges.Layers(ranges.Text(which))})
 	}
 	if len(edits) == 0 && target == rewrite.PlainONNX {
 		return nil, &RefusedError{"--target onnx cannot change it"}

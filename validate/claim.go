@@ -115,7 +115,7 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 	}
 	reasons, of := ranges.Together(reasons, layers)
 	for i, reason := range reasons {
-		v.note(fmt.Sprintf("Not compared: layers %s: %s.", of[i], reason))
+		v.note(fmt.Sprintf("Not compared: %s: %s.", ranges.Layers(of[i]), reason))
 	}
 	return nil
 }

@@ -20,6 +20,14 @@ func Text(numbers []int) string {
 	return strings.Join(parts, ",")
 }
 
+// Layers is "layer 3" or "layers 0-3,7", of a text that Text or Span wrote.
+func Layers(text string) string {
+	if strings.ContainsAny(text, "-,") {
+		return "layers " + text
+	}
+	return "layer " + text
+}
+
 // Span writes all numbers from first to last as 0-3, or 7 where they are one.
 func Span(first, last int) string {
 	if first == last {
