@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/difference"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
@@ -24,16 +25,19 @@ const (
 	NotMeasured Verdict = "not measured" // Line.Why has the reason
 )
 
-// Line is one claim, for all layers with the same result.
+// Line is one claim, for all layers with the same result: What is Hugging Face's key, or what it would be, Where the
+// layers, for example 0-29, or "" where it concerns the whole model. Expected is the claim, "" where nothing is claimed,
+// and Found what was measured, "" where nothing was.
 type Line struct {
-	What     string  `json:"what"`     // Hugging Face's key, or what it would be
-	Layers   string  `json:"layers"`   // for example 0-29; "" where it concerns the whole model
-	Scope    string  `json:"scope"`    // the graph inside a node that the layers stand in; "" is the model's own
-	Claimed  string  `json:"claimed"`  // "" where nothing is claimed
-	From     string  `json:"from"`     // file and key of the claim
-	Measured string  `json:"measured"` // "" where it was not measured
-	Verdict  Verdict `json:"verdict"`
-	Why      string  `json:"why"`
+	difference.Difference
+	Scope   string  `json:"scope"` // the graph inside a node that the layers stand in; "" is the model's own
+	From    string  `json:"from"`  // file and key of the claim
+	Verdict Verdict `json:"verdict"`
+	Why     string  `json:"why"`
+}
+
+func line(what, claimed, from, measured string) Line {
+	return Line{Difference: difference.Difference{What: what, Expected: claimed, Found: measured}, From: from}
 }
 
 // Report is the result of one audit.
@@ -133,72 +137,49 @@ type subject struct {
 
 func run(ctx context.Context, path string, opts Options) (*Report, *subject, error) {
 	s := &subject{claims: opts.claims(path)}
-	r := &Report{Model: path, Configs: []string{}, Lines: []Line{}, Repaired: []string{}}
-	var err error
-	if r.Configs, err = s.claims.paths(path); err != nil {
-		return r, s, err
-	}
 	m, err := onnx.Open(path)
 	if err != nil {
-		return r, s, err
+		return nil, s, err
 	}
 	defer m.Close()
-	if s.survey, err = Look(ctx, m, opts.Rewrite); err != nil {
-		return r, s, err
-	}
-	s.judge(r)
-	return r, s, nil
+	r, err := s.audit(ctx, m, opts.Rewrite)
+	return r, s, err
 }
 
-// judge fills the lines.
+// audit measures a model and compares it with what is claimed.
+func (s *subject) audit(ctx context.Context, m *onnx.Model, opts rewrite.Options) (r *Report, err error) {
+	r = &Report{Model: m.Path, Configs: []string{}, Lines: []Line{}, Repaired: []string{}}
+	if r.Configs, err = s.claims.paths(m.Path); err != nil {
+		return r, err
+	}
+	if s.survey, err = Look(ctx, m, opts); err != nil {
+		return r, err
+	}
+	s.judge(r)
+	return r, nil
+}
+
+// judge fills the lines: one for equal ones of several layers, in the order of claims.
 func (s *subject) judge(r *Report) {
-	var lines []placed
-	for i, at := range s.survey.Layers {
+	var lines []Line
+	var places []int
+	for _, at := range s.survey.Layers {
 		if at.Attention == nil || at.RotationOnly {
 			r.Unmeasured++
 		}
 		for _, l := range s.lines(at) {
-			lines = append(lines, placed{l, i, at})
+			l.Scope = at.Scope
+			lines, places = append(lines, l), append(places, at.Place)
 		}
 	}
-	r.Lines = append(together(lines), s.positions()...)
-}
-
-// placed is a line of one layer.
-type placed struct {
-	Line
-	index int
-	at    Layer
-}
-
-// together makes one line of equal ones of several layers, in the order of claims.
-func together(lines []placed) (all []Line) {
-	var order []string
-	for _, l := range lines {
-		if !slices.Contains(order, l.What) {
-			order = append(order, l.What)
+	lines, layers := ranges.Together(lines, places)
+	order := map[string]int{}
+	for i := range lines {
+		l := &lines[i]
+		if l.Where = layers[i]; order[l.What] == 0 {
+			order[l.What] = len(order) + 1
 		}
 	}
-	slices.SortStableFunc(lines, func(a, b placed) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, a.What), slices.Index(order, b.What)), cmp.Compare(a.index, b.index))
-	})
-	for i := 0; i < len(lines); {
-		same := func(j int) bool { return lines[j].Line == lines[i].Line && lines[j].at.Scope == lines[i].at.Scope }
-		var places []int
-		rest := slices.Clone(lines[:0:0])
-		j := i
-		for ; j < len(lines) && lines[j].What == lines[i].What; j++ {
-			if same(j) {
-				places = append(places, lines[j].at.Place)
-			} else {
-				rest = append(rest, lines[j])
-			}
-		}
-		first := lines[i]
-		copy(lines[j-len(rest):j], rest)
-		i = j - len(rest)
-		first.Line.Layers, first.Line.Scope = ranges.Text(places), first.at.Scope
-		all = append(all, first.Line)
-	}
-	return all
+	slices.SortStableFunc(lines, func(a, b Line) int { return cmp.Compare(order[a.What], order[b.What]) })
+	r.Lines = append(lines, s.positions()...)
 }

@@ -45,7 +45,7 @@ func verdicts(r *audit.Report, v audit.Verdict) []string {
 	list := []string{}
 	for _, l := range r.Lines {
 		if l.Verdict == v {
-			list = append(list, l.What+" "+l.Layers+": "+l.Claimed+", "+l.Measured)
+			list = append(list, l.What+" "+l.Where+": "+l.Expected+", "+l.Found)
 		}
 	}
 	return list

@@ -29,16 +29,7 @@ func Compare(ctx context.Context, m *onnx.Model, beside Configurations, opts rew
 		s.claims.genai = modelconfig.ParseGenAI("genai_config.json", beside.GenAI)
 	}
 	s.claims.leaveOut(cmp.Or(beside.Model, filepath.Base(m.Path)))
-	r := &Report{Model: m.Path, Configs: []string{}, Lines: []Line{}, Repaired: []string{}}
-	var err error
-	if r.Configs, err = s.claims.paths(m.Path); err != nil {
-		return r, err
-	}
-	if s.survey, err = Look(ctx, m, opts); err != nil {
-		return r, err
-	}
-	s.judge(r)
-	return r, nil
+	return s.audit(ctx, m, opts)
 }
 
 // leaveOut drops a genai_config.json that speaks of another model than this one, whose path is given from the

@@ -2,9 +2,9 @@
 // beside it claim: config.json of Hugging Face and genai_config.json of ONNX Runtime
 // GenAI. Exporters lose scalings, bases and windows without a warning.
 //
-// Start with Run, which gives a line for each claim; RunFolder does so for all models of a
-// folder. Outcome sums the lines up. Repair changes the model to what the configuration
-// says, as far as methods of package rope can.
+// Start with Run, which gives a line for each claim. Outcome sums
+// the lines up. Repair changes the model to what the configuration says, as far as methods of
+// package rope can.
 //
 //	report, err := audit.Run(ctx, "model.onnx", audit.Options{})
 //	for _, line := range report.Lines {

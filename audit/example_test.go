@@ -15,7 +15,7 @@ func ExampleRun() {
 	}
 	for _, l := range r.Lines {
 		if l.Verdict == audit.Differs {
-			fmt.Printf("layers %s: %s says %s, the graph has %s\n", l.Layers, l.From, l.Claimed, l.Measured)
+			fmt.Printf("layers %s: %s says %s, the graph has %s\n", l.Where, l.From, l.Expected, l.Found)
 		}
 	}
 	// Output:

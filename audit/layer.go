@@ -95,7 +95,7 @@ func (s *subject) unknownLayer(at Layer) string {
 // unmeasured is the line of a claim whose layer could not be measured.
 func unmeasured(l Line, at Layer) Line {
 	l.Verdict, l.Why = NotMeasured, at.Reason
-	if l.Claimed == "" {
+	if l.Expected == "" {
 		l.Verdict = NotClaimed
 	}
 	return l
@@ -104,7 +104,7 @@ func unmeasured(l Line, at Layer) Line {
 // judged sets the verdict of a line that was measured.
 func judged(l Line, agrees bool) Line {
 	switch {
-	case l.Claimed == "":
+	case l.Expected == "":
 		l.Verdict = NotClaimed
 	case agrees:
 		l.Verdict = Agrees
@@ -117,19 +117,19 @@ func judged(l Line, agrees bool) Line {
 // window compares the window of a layer.
 func (s *subject) window(at Layer, layer int) Line {
 	w := s.claims.config.Window(layer)
-	l := Line{What: "sliding_window"}
+	l := line("sliding_window", "", "", "")
 	if w.Key != "" {
-		l.From, l.Claimed = s.claims.from(w.Key), windowText(w.Value)
+		l.From, l.Expected = s.claims.from(w.Key), windowText(w.Value)
 	}
 	if w.Unread != "" {
-		l.Claimed, l.Verdict, l.Why = "another kind of mask", NotMeasured, w.Unread
+		l.Expected, l.Verdict, l.Why = "another kind of mask", NotMeasured, w.Unread
 		return l
 	}
 	if at.Attention == nil || at.RotationOnly {
 		return unmeasured(l, at)
 	}
 	have := at.Attention.Mask.Window
-	l.Measured = windowText(have)
+	l.Found = windowText(have)
 	positions := int64(s.claims.config.Positions().Value)
 	switch {
 	case w.Some && have == 0 && s.windowed(at):
@@ -167,23 +167,23 @@ func (s *subject) shape(at Layer, layer int) (lines []Line) {
 	}
 	add := func(l Line, agrees bool, measured bool) {
 		if at.Attention == nil || at.RotationOnly || !measured {
-			l.Measured = ""
+			l.Found = ""
 			lines = append(lines, unmeasured(l, at))
 			return
 		}
 		lines = append(lines, judged(l, agrees))
 	}
 	if n := c.Softcap(); n.Given() || a.Softcap != 0 {
-		l := Line{What: "attn_logit_softcapping", Measured: softcapText(a.Softcap)}
+		l := line("attn_logit_softcapping", "", "", softcapText(a.Softcap))
 		if n.Given() {
-			l.Claimed, l.From = softcapText(n.Value), s.claims.from(n.Key)
+			l.Expected, l.From = softcapText(n.Value), s.claims.from(n.Key)
 		}
 		add(l, equal(n.Value, a.Softcap), true)
 	}
 	if sinks, given := c.Sinks(); sinks || at.HasSinks {
-		l := Line{What: "sinks", Measured: yesNo(at.HasSinks)}
+		l := line("sinks", "", "", yesNo(at.HasSinks))
 		if given {
-			l.Claimed, l.From = yesNo(sinks), s.claims.from("model_type")
+			l.Expected, l.From = yesNo(sinks), s.claims.from("model_type")
 		}
 		add(l, sinks == at.HasSinks, true)
 	}
@@ -193,7 +193,7 @@ func (s *subject) shape(at Layer, layer int) (lines []Line) {
 		if e, err := s.expected(at, layer, c.Rotation(layer)); err == nil && gain == 1 {
 			gain = e.Encoding.EffectiveGain() // without a cache it may stand in the scale
 		}
-		add(Line{What: "score scale", Claimed: short(n.Value), From: s.claims.from(n.Key), Measured: short(have)},
+		add(line("score scale", short(n.Value), s.claims.from(n.Key), short(have)),
 			equal(n.Value, have) || equal(n.Value*gain*gain, have), true)
 	}
 	c = c.OfLayer(at.Place)
@@ -207,8 +207,8 @@ func (s *subject) shape(at Layer, layer int) (lines []Line) {
 		{"head_dim", [2]modelconfig.Number{c.HeadSize(), s.claims.genai.HeadSize}, a.HeadSize},
 	} {
 		for _, claim := range s.sizes(n.claims[0], n.claims[1]) {
-			claim.What, claim.Measured = n.what, fmt.Sprint(n.measured)
-			add(claim, claim.Claimed == claim.Measured, n.measured > 0)
+			claim.What, claim.Found = n.what, fmt.Sprint(n.measured)
+			add(claim, claim.Expected == claim.Found, n.measured > 0)
 		}
 	}
 	return lines
@@ -217,17 +217,17 @@ func (s *subject) shape(at Layer, layer int) (lines []Line) {
 // sizes returns a line for what the two files claim: one where they claim the same.
 func (s *subject) sizes(config, genai modelconfig.Number) (lines []Line) {
 	if config.Given() {
-		lines = append(lines, Line{Claimed: short(config.Value), From: s.claims.from(config.Key)})
+		lines = append(lines, line("", short(config.Value), s.claims.from(config.Key), ""))
 	}
 	if !genai.Given() {
 		return lines
 	}
 	from := "genai_config.json: " + genai.Key
-	if len(lines) == 1 && lines[0].Claimed == short(genai.Value) {
+	if len(lines) == 1 && lines[0].Expected == short(genai.Value) {
 		lines[0].From += " and " + from
 		return lines
 	}
-	return append(lines, Line{Claimed: short(genai.Value), From: from})
+	return append(lines, line("", short(genai.Value), from, ""))
 }
 
 func softcapText(c float64) string {

@@ -2,13 +2,11 @@ package audit
 
 import "slices"
 
-// Outcome is the result of one or several audits.
+// Outcome is the result of an audit.
 type Outcome string
 
 // The outcomes, the most serious first.
 const (
-	SomeFailed     Outcome = "failed"       // a model of the folder could not be audited
-	Nothing        Outcome = "nothing"      // no model of the folder has rotary attention and a configuration
 	SomeDiffer     Outcome = "differs"      // a claim differs from the graph
 	SomeUnmeasured Outcome = "not measured" // a claim of an attention layer could not be compared; what was compared agrees
 	AllAgree       Outcome = "agrees"       // nothing differs, or it was repaired
@@ -30,25 +28,5 @@ func (r *Report) Outcome() Outcome {
 // uncompared says whether something that is claimed of a layer was not compared. What is claimed of the
 // whole model, its positions, is not among it: computed angles have no end.
 func (r *Report) uncompared() bool {
-	return slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Layers != "" && l.Verdict == NotMeasured })
-}
-
-// Outcome is the most serious of all models' outcomes.
-func (r *FolderReport) Outcome() Outcome {
-	switch {
-	case r.Failed() > 0:
-		return SomeFailed
-	case len(r.Models) == 0:
-		return Nothing
-	}
-	outcome := AllAgree
-	for _, m := range r.Models {
-		switch m.Outcome() {
-		case SomeDiffer:
-			return SomeDiffer
-		case SomeUnmeasured:
-			outcome = SomeUnmeasured
-		}
-	}
-	return outcome
+	return slices.ContainsFunc(r.Lines, func(l Line) bool { return l.Where != "" && l.Verdict == NotMeasured })
 }

@@ -1,34 +1,28 @@
 package audit_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/audit"
-	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/difference"
 )
 
-// The gravest of a folder's models counts.
+// The gravest of a model's claims counts; what is claimed of the whole model need not be measured.
 func TestOutcome(t *testing.T) {
 	agrees := &audit.Report{Lines: []audit.Line{{Verdict: audit.Agrees}}}
 	differs := &audit.Report{Lines: []audit.Line{{Verdict: audit.Agrees}, {Verdict: audit.Differs}}}
 	unmeasured := &audit.Report{Unmeasured: 1}
-	uncompared := &audit.Report{Lines: []audit.Line{{Layers: "0-1", Verdict: audit.NotMeasured}}}
-	endless := &audit.Report{Lines: []audit.Line{{What: "max_position_embeddings", Verdict: audit.NotMeasured}}} // computed angles
+	uncompared := &audit.Report{Lines: []audit.Line{{Difference: difference.Difference{Where: "0-1"}, Verdict: audit.NotMeasured}}}
+	endless := &audit.Report{Lines: []audit.Line{{Difference: difference.Difference{What: "max_position_embeddings"}, Verdict: audit.NotMeasured}}} // computed angles
 	repaired := &audit.Report{Lines: differs.Lines, Repaired: []string{"scaling"}}
-	encoder := audit.Skipped{Err: rewrite.ErrNoAttention}
-	unclaimed := audit.Skipped{Err: &audit.NoConfigError{}}
-	broken := audit.Skipped{Err: errors.New("it is damaged")}
-	for want, folders := range map[audit.Outcome][]audit.FolderReport{
-		audit.AllAgree:       {{Models: []*audit.Report{agrees}}, {Models: []*audit.Report{endless}}, {Models: []*audit.Report{agrees, repaired}, Skipped: []audit.Skipped{encoder, unclaimed}}},
-		audit.SomeUnmeasured: {{Models: []*audit.Report{agrees, unmeasured}}, {Models: []*audit.Report{uncompared}}},
-		audit.SomeDiffer:     {{Models: []*audit.Report{unmeasured, differs}}},
-		audit.Nothing:        {{}, {Skipped: []audit.Skipped{encoder, unclaimed}}},
-		audit.SomeFailed:     {{Models: []*audit.Report{differs}, Skipped: []audit.Skipped{broken}}},
+	for want, reports := range map[audit.Outcome][]*audit.Report{
+		audit.AllAgree:       {agrees, endless, repaired},
+		audit.SomeUnmeasured: {unmeasured, uncompared},
+		audit.SomeDiffer:     {differs},
 	} {
-		for _, f := range folders {
-			if got := f.Outcome(); got != want {
-				t.Errorf("%s, want %s of %+v", got, want, f)
+		for _, r := range reports {
+			if got := r.Outcome(); got != want {
+				t.Errorf("%s, want %s of %+v", got, want, r)
 			}
 		}
 	}

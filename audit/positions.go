@@ -13,17 +13,18 @@ func (s *subject) positions() (lines []Line) {
 			claim.Verdict, claim.Why = NotMeasured, "angles are computed: no table of cosines limits the positions"
 		} else {
 			value := config.Value
-			if claim.Claimed == short(genai.Value) {
+			if claim.Expected == short(genai.Value) {
 				value = genai.Value
 			}
-			claim.Measured = fmt.Sprintf("tables of %d", rows)
+			claim.Found = fmt.Sprintf("tables of %d", rows)
 			claim = judged(claim, float64(rows) >= value)
 		}
 		lines = append(lines, claim)
 	}
 	if config.Given() && genai.Value > config.Value {
-		lines = append(lines, Line{What: "context_length", Claimed: short(genai.Value), From: "genai_config.json: " + genai.Key,
-			Verdict: Differs, Why: fmt.Sprintf("%s is %s: no more positions were trained", s.claims.from(config.Key), short(config.Value))})
+		l := line("context_length", short(genai.Value), "genai_config.json: "+genai.Key, "")
+		l.Verdict, l.Why = Differs, fmt.Sprintf("%s is %s: no more positions were trained", s.claims.from(config.Key), short(config.Value))
+		lines = append(lines, l)
 	}
 	return lines
 }

@@ -64,7 +64,7 @@ func (s *subject) mended(ctx context.Context, m *onnx.Model, opts Options) error
 	(&subject{claims: s.claims, survey: seen}).judge(again)
 	for _, l := range again.Lines {
 		if l.Verdict == Differs {
-			return &RefusedError{fmt.Sprintf("after the rewrite %s of layers %s is still %s, but %s says %s", l.What, l.Layers, l.Measured, l.From, l.Claimed)}
+			return &RefusedError{fmt.Sprintf("after the rewrite %s of %s is still %s, but %s says %s", l.What, ranges.Layers(l.Where), l.Found, l.From, l.Expected)}
 		}
 	}
 	return nil
@@ -78,7 +78,7 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 	var reasons []string
 	for _, l := range r.Lines {
 		if why := unmendable(l, target); l.Verdict == Differs && why != "" {
-			reasons = append(reasons, fmt.Sprintf("%s is %s but claimed to be %s: %s", l.What, l.Measured, l.Claimed, why))
+			reasons = append(reasons, fmt.Sprintf("%s is %s but claimed to be %s: %s", l.What, l.Found, l.Expected, why))
 		}
 	}
 	layers := map[string][]int{} // by the method
@@ -99,11 +99,7 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 	var edits []rewrite.LayerEdit
 	for _, key := range order {
 		which := layers[key]
-		where := "layers " + ranges.Text(which)
-		if len(which) == 1 {
-			where = fmt.Sprintf("layer %d", which[0])
-		}
-		edits = append(edits, rewrite.LayerEdit{Spec: specs[key], Layers: func(i int) bool { return slices.Contains(which, i) }, Where: where})
+		edits = append(edits, rewrite.LayerEdit{Spec: specs[key], Layers: func(i int) bool { return slices.Contains(which, i) }, Where: ranges.Layers(ranges.Text(which))})
 	}
 	if len(edits) == 0 && target == rewrite.PlainONNX {
 		return nil, &RefusedError{"--target onnx cannot change it"}
@@ -115,17 +111,17 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 func unmendable(l Line, target rewrite.Target) string {
 	switch l.What {
 	case "rope_theta", "rope_scaling", "attention_factor":
-		if l.Measured == "no rotation" || l.Claimed == "no rotation" {
+		if l.Found == "no rotation" || l.Expected == "no rotation" {
 			return "no method can add or remove the rotation of a layer"
 		}
 		return ""
 	case "sliding_window":
-		if l.Measured == "none" {
+		if l.Found == "none" {
 			return ""
 		}
 		return "a mask cannot show keys that the graph hides. Export the model again"
 	case "max_position_embeddings":
-		if target != rewrite.PlainONNX && l.Measured != "" {
+		if target != rewrite.PlainONNX && l.Found != "" {
 			return "" // the op computes angles and reads no table
 		}
 		return "its tables are too short; leave --target onnx out"

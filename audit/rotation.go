@@ -14,22 +14,22 @@ import (
 // rotation compares how a layer rotates query and key.
 func (s *subject) rotation(at Layer, layer int) []Line {
 	claim := s.claims.config.Rotation(layer)
-	theta, scaling := Line{What: "rope_theta"}, Line{What: "rope_scaling"}
+	theta, scaling := line("rope_theta", "", "", ""), line("rope_scaling", "", "", "")
 	if claim.Theta.Given() {
-		theta.Claimed, theta.From = short(claim.Theta.Value), s.claims.from(claim.Theta.Key)
+		theta.Expected, theta.From = short(claim.Theta.Value), s.claims.from(claim.Theta.Key)
 	}
 	switch key := claim.ScalingKey; {
 	case key == "" && claim.Theta.Given():
-		scaling.Claimed, scaling.From = "none", s.claims.from(claim.Theta.Key)+" alone"
+		scaling.Expected, scaling.From = "none", s.claims.from(claim.Theta.Key)+" alone"
 	case key != "":
-		scaling.Claimed, scaling.From = cmp.Or(claim.Other, scalingText(claim.Scaling)), s.claims.from(key)
+		scaling.Expected, scaling.From = cmp.Or(claim.Other, scalingText(claim.Scaling)), s.claims.from(key)
 	}
 	if claim.None {
-		theta.Claimed, theta.From = "no rotation", s.claims.from(claim.NoneKey)
-		scaling.Claimed, scaling.From = "", ""
+		theta.Expected, theta.From = "no rotation", s.claims.from(claim.NoneKey)
+		scaling.Expected, scaling.From = "", ""
 	}
 	if claim.Unread != nil {
-		scaling.Claimed = "unread"
+		scaling.Expected = "unread"
 	}
 	if at.Attention == nil {
 		return []Line{unmeasured(theta, at), unmeasured(scaling, at)}
@@ -43,19 +43,19 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 	matches := err == nil && sameFrequencies(expected.Encoding, e)
 	switch {
 	case base != 0:
-		theta.Measured = short(base)
+		theta.Found = short(base)
 		theta = judged(theta, equal(base, claim.Theta.Value))
 	case matches:
-		theta.Measured = theta.Claimed
+		theta.Found = theta.Expected
 		theta = judged(theta, true)
 	default:
 		theta = unmeasured(theta, Layer{Reason: "the frequencies follow neither a base nor a recognised scaling"})
 	}
-	scaling.Measured = measuredScaling(e, found, base)
+	scaling.Found = measuredScaling(e, found, base)
 	switch {
 	case claim.Unread != nil:
 		scaling.Verdict, scaling.Why = NotMeasured, claim.Unread.Error()
-	case claim.Other != "" && scaling.Measured != "none":
+	case claim.Other != "" && scaling.Found != "none":
 		scaling.Verdict, scaling.Why = NotMeasured, "no known method is what "+scaling.From+" asks for"
 	case claim.Other != "":
 		scaling = judged(scaling, false)
@@ -64,7 +64,7 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 	default:
 		scaling = judged(scaling, matches)
 		if scaling.Verdict == Agrees {
-			scaling.Measured = scaling.Claimed
+			scaling.Found = scaling.Expected
 		} else if e.LengthDependent.Trained == 0 && expected.Encoding.LengthDependent.Trained > 0 && equalLists(expected.Encoding.Frequencies, e.Frequencies) {
 			scaling.Why = fmt.Sprintf("the graph uses the frequencies for up to %d tokens at every length", expected.Encoding.LengthDependent.Trained)
 		}
@@ -78,9 +78,9 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 
 // still compares a layer of which graph or configuration turn nothing.
 func still(l Line, turnsNot bool, claim modelconfig.Rotation) Line {
-	l.Measured = "a rotation"
+	l.Found = "a rotation"
 	if turnsNot {
-		l.Measured = "no rotation"
+		l.Found = "no rotation"
 	}
 	if claim.NoneKey == "" {
 		l.Verdict, l.Why = NotClaimed, "no key says which layers rotate query and key"
@@ -100,16 +100,16 @@ func (s *subject) older(at Layer) (lines []Line) {
 		{s.claims.config.Slopes(), "slopes by distance (ALiBi)", func(a *rope.Attention) bool { return a.Distance.Slopes != nil }},
 		{s.claims.config.Buckets(), "buckets of distances (T5)", func(a *rope.Attention) bool { return a.Distance.Starts != nil }},
 	} {
-		l := Line{What: asked.key, Claimed: asked.what, From: s.claims.from(asked.key)}
+		l := line(asked.key, asked.what, s.claims.from(asked.key), "")
 		switch {
 		case asked.key == "":
 		case at.Attention == nil || at.RotationOnly:
 			lines = append(lines, unmeasured(l, at))
 		case asked.has(at.Attention):
-			l.Measured = asked.what
+			l.Found = asked.what
 			lines = append(lines, judged(l, true))
 		default:
-			l.Measured = "none"
+			l.Found = "none"
 			lines = append(lines, judged(l, false))
 		}
 	}
@@ -119,15 +119,15 @@ func (s *subject) older(at Layer) (lines []Line) {
 // rotated compares how many channels turn, and which of them together.
 func (s *subject) rotated(at Layer) []Line {
 	c, e := s.claims.config, at.Attention.Encoding
-	width := Line{What: "rotary_dim", Measured: fmt.Sprint(e.RotaryDim())}
+	width := line("rotary_dim", "", "", fmt.Sprint(e.RotaryDim()))
 	if n := c.RotaryDim(); n.Given() {
-		width.Claimed, width.From = short(n.Value), s.claims.from(n.Key)
+		width.Expected, width.From = short(n.Value), s.claims.from(n.Key)
 	}
-	layout := Line{What: "rotary layout", Measured: layoutText(e.Layout == rope.Interleaved)}
+	layout := line("rotary layout", "", "", layoutText(e.Layout == rope.Interleaved))
 	if key, interleaved := c.Interleaved(); key != "" {
-		layout.Claimed, layout.From = layoutText(interleaved), s.claims.from(key)
+		layout.Expected, layout.From = layoutText(interleaved), s.claims.from(key)
 	}
-	return []Line{judged(width, width.Claimed == width.Measured), judged(layout, layout.Claimed == layout.Measured)}
+	return []Line{judged(width, width.Expected == width.Found), judged(layout, layout.Expected == layout.Found)}
 }
 
 // recognised returns the scaling that the graph's frequencies show, if any, and their
@@ -238,9 +238,9 @@ func gainLine(a, expected rope.Attention, scaling Line, unknown error) Line {
 	if unknown != nil || want == 1 && have == 1 {
 		return Line{}
 	}
-	l := Line{What: "attention_factor", Measured: short(have), Claimed: short(want), From: scaling.From}
+	l := line("attention_factor", short(want), scaling.From, short(have))
 	if inScale := a.EffectiveScale() / (rope.Attention{HeadSize: a.HeadSize}).EffectiveScale(); a.HeadSize > 0 && have == 1 && equal(inScale, want*want) {
-		l.Measured = short(want)
+		l.Found = short(want)
 		return judged(l, true)
 	}
 	return judged(l, equal(want, have))

@@ -14,7 +14,7 @@ import (
 
 // compareClaims looks for something that a file says of a value's type or shape and that the expected model does not:
 // ONNX Runtime believes it, computes with it ahead, and plans memory by it.
-func compareClaims(was, is *canonical) (*Difference, error) {
+func compareClaims(was, is *canonical) (*FileDifference, error) {
 	names := named(was, is)
 	for value, list := range is.claims {
 		for _, c := range list {
@@ -26,7 +26,9 @@ func compareClaims(was, is *canonical) (*Difference, error) {
 				return follows(c.value, k.value, func(s, k onnx.Dim) bool { return is.once[s.Param] == 1 || k != unknown && names[s.Param] == k })
 			})
 			if !known && says(c.value) {
-				return &Difference{What: fmt.Sprintf("it says that %q is %s, which does not follow", short.Name(c.name), typeText(c.value)), Told: true}, nil
+				first := differs("", fmt.Sprintf("it says that %q is %s, which does not follow", short.Name(c.name), typeText(c.value)))
+				first.Told = true
+				return first, nil
 			}
 		}
 	}
@@ -64,7 +66,7 @@ func named(was, is *canonical) map[string]onnx.Dim {
 // definition where it comes first, which says nothing; all else it must infer. A node that it takes out makes it write
 // down what it infers.
 func Ask(want, have *onnx.Model, say func(read int64) error) (*onnx.Model, error) {
-	d := &digester{say: say, digests: map[*onnx.Tensor][sha256.Size]byte{}}
+	d := newDigester(say)
 	d.share(want, have)
 	asked := want.Clone()
 	was, err := canonicalise(asked, d)

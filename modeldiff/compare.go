@@ -14,9 +14,9 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
-// Difference is the first place in which a model is not the expected one.
-type Difference struct {
-	What string `json:"what"`
+// FileDifference is the first place in which a model is not the expected one.
+type FileDifference struct {
+	Difference
 
 	// Altered says that no tool that saves models makes such a difference: a weight, an attribute or an
 	// input of a node, an input or an output is another one. Otherwise the model has other nodes, which may
@@ -25,14 +25,35 @@ type Difference struct {
 
 	// Told says that the graphs compute the same, and the file says more of types or shapes.
 	Told bool `json:"-"`
+
+	// Exchanged says that an input or output stands in the place of another one that both models have.
+	Exchanged bool `json:"-"`
+}
+
+// differs is a difference that a tool may make.
+func differs(where, what string) *FileDifference {
+	return &FileDifference{Difference: Difference{Where: where, What: what}}
+}
+
+// altered is one that none makes.
+func altered(where, what string) *FileDifference {
+	d := differs(where, what)
+	d.Altered = true
+	return d
+}
+
+// of adds what is expected and what is found.
+func (d *FileDifference) of(expected, found string) *FileDifference {
+	d.Expected, d.Found = expected, found
+	return d
 }
 
 // CompareGraphs returns the first place in which two models do not compute the same, nil where there is
 // none: every node, weight and attribute, and what the file says of types and shapes inside the
 // graph. Inputs and outputs are CompareInterfaces', the rest CompareRest's. say is told the bytes of weights that were read;
 // an error from it ends the comparison.
-func CompareGraphs(want, have *onnx.Model, say func(read int64) error) (*Difference, error) {
-	d := &digester{say: say, digests: map[*onnx.Tensor][sha256.Size]byte{}}
+func CompareGraphs(want, have *onnx.Model, say func(read int64) error) (*FileDifference, error) {
+	d := newDigester(say)
 	d.share(want, have)
 	was, err := canonicalise(want, d)
 	if err != nil {
@@ -40,7 +61,7 @@ func CompareGraphs(want, have *onnx.Model, say func(read int64) error) (*Differe
 	}
 	is, err := canonicalise(have, d)
 	if unclear := (unclearError{}); errors.As(err, &unclear) {
-		return &Difference{What: "in it " + err.Error(), Altered: true}, nil
+		return altered("in it", err.Error()), nil
 	}
 	if err != nil {
 		return nil, err
@@ -48,7 +69,7 @@ func CompareGraphs(want, have *onnx.Model, say func(read int64) error) (*Differe
 	if was.graph != is.graph {
 		return differenceOf(was, is), nil
 	}
-	for _, compare := range []func(was, is *canonical) (*Difference, error){compareImports, compareClaims} {
+	for _, compare := range []func(was, is *canonical) (*FileDifference, error){compareImports, compareClaims} {
 		if first, err := compare(was, is); first != nil || err != nil {
 			return first, err
 		}
@@ -76,7 +97,7 @@ func op(n *onnx.Node) [3]string { return [3]string{domain(n.Domain), n.OpType, n
 
 // differenceOf names the first difference of two graphs. That there is one is known: names of values only serve
 // to say which.
-func differenceOf(was, is *canonical) *Difference {
+func differenceOf(was, is *canonical) *FileDifference {
 	counts := map[sum]int{}
 	for _, n := range was.nodes {
 		counts[n.sum]++
@@ -85,15 +106,15 @@ func differenceOf(was, is *canonical) *Difference {
 	for _, n := range was.nodes {
 		byName[name(n.node)] = n.node
 	}
-	var first *Difference
+	var first *FileDifference
 	for _, n := range is.nodes {
 		if counts[n.sum]--; counts[n.sum] >= 0 {
 			continue
 		}
 		y, x := n.node, byName[name(n.node)]
-		d := &Difference{What: node(y) + " is unexpected"}
+		d := differs(node(y), "is unexpected")
 		if x != nil && op(x) != op(y) {
-			d.What = fmt.Sprintf("%s is in the place of %s", node(y), node(x))
+			d = differs(node(y), "is in the place of "+node(x))
 		}
 		if x != nil && op(x) == op(y) {
 			if pair := comparePair(was, is, x, y); pair != nil {
@@ -117,22 +138,22 @@ func differenceOf(was, is *canonical) *Difference {
 }
 
 // missing is the difference of a graph that has no other nodes than the expected ones.
-func missing(was, is *canonical) *Difference {
+func missing(was, is *canonical) *FileDifference {
 	counts := map[sum]int{}
 	for _, n := range is.nodes {
 		counts[n.sum]++
 	}
 	for _, n := range was.nodes {
 		if counts[n.sum]--; counts[n.sum] < 0 {
-			return &Difference{What: node(n.node) + " is missing"}
+			return differs(node(n.node), "is missing")
 		}
 	}
 	for i, v := range is.model.Graph.Outputs {
 		if i >= len(was.model.Graph.Outputs) || is.values[v.Name] != was.values[was.model.Graph.Outputs[i].Name] {
-			return &Difference{What: fmt.Sprintf("the output %q comes from a different node", short.Name(v.Name)), Altered: true}
+			return altered(fmt.Sprintf("the output %q", short.Name(v.Name)), "comes from a different node")
 		}
 	}
-	return &Difference{What: "its inputs, their defaults or its outputs are others", Altered: true}
+	return altered("", "its inputs, their defaults or its outputs are others")
 }
 
 func opsOf(c *canonical) (list []string) {
@@ -157,7 +178,7 @@ func name(n *onnx.Node) string {
 
 // comparePair says how two nodes of one op and one name differ: in a weight or in another value that both models
 // have, in an attribute. nil is said where only the values that they read differ, and these have no common names.
-func comparePair(was, is *canonical, x, y *onnx.Node) *Difference {
+func comparePair(was, is *canonical, x, y *onnx.Node) *FileDifference {
 	own := domain(x.Domain) == customop.Domain
 	for i := range max(len(x.Inputs), len(y.Inputs)) {
 		a, b := at(x.Inputs, i), at(y.Inputs, i)
@@ -165,12 +186,12 @@ func comparePair(was, is *canonical, x, y *onnx.Node) *Difference {
 			continue
 		}
 		if was.weight[a] != nil && is.weight[b] != nil {
-			return &Difference{What: fmt.Sprintf("%s reads the weight %q, which has different numbers", node(y), short.Name(b)), Altered: true}
+			return altered(node(y), fmt.Sprintf("reads the weight %q, which has different numbers", short.Name(b)))
 		}
 		_, madeA := is.values[a] // what the expected node reads is there, and is not read
 		_, madeB := was.values[b]
 		if a != b && (madeA || a == "") && (madeB || b == "") {
-			return &Difference{What: fmt.Sprintf("%s reads %q as its input %d, which is a different value", node(y), short.Name(b), i), Altered: true}
+			return altered(node(y), fmt.Sprintf("reads %q as its input %d, which is a different value", short.Name(b), i))
 		}
 	}
 	for _, name := range attributeNames(x, y) {
@@ -181,7 +202,9 @@ func comparePair(was, is *canonical, x, y *onnx.Node) *Difference {
 		if sameAttribute(was, is, a, b) {
 			continue
 		}
-		return &Difference{What: fmt.Sprintf("%s differs in %s%s", node(y), short.Name(name), numbers(a, b)), Altered: own || a != nil && b != nil}
+		d := differs(node(y), "differs in "+short.Name(name)).of(numbers(a, b))
+		d.Altered = own || a != nil && b != nil
+		return d
 	}
 	return nil
 }
@@ -212,8 +235,8 @@ func sameAttribute(was, is *canonical, a, b *onnx.Attribute) bool {
 	return errX == nil && errY == nil && x == y
 }
 
-// numbers are those of two attributes, where they are short.
-func numbers(x, y *onnx.Attribute) string {
+// numbers are those of two attributes, "" where they are long.
+func numbers(x, y *onnx.Attribute) (was, is string) {
 	show := func(a *onnx.Attribute) string {
 		switch {
 		case a == nil:
@@ -233,15 +256,14 @@ func numbers(x, y *onnx.Attribute) string {
 		}
 		return ""
 	}
-	was, is := show(x), show(y)
-	if was == "" || is == "" {
-		return ""
+	if was, is = show(x), show(y); was == "" || is == "" {
+		return "", ""
 	}
-	return fmt.Sprintf(": %s instead of %s", is, was)
+	return was, is
 }
 
 // compareImports compares the versions of the operators of domains that have nodes.
-func compareImports(was, is *canonical) (*Difference, error) {
+func compareImports(was, is *canonical) (*FileDifference, error) {
 	a, b := imports(was.model.Opsets(), was.domains), imports(is.model.Opsets(), is.domains)
 	if slices.Equal(a, b) {
 		return nil, nil
@@ -250,7 +272,7 @@ func compareImports(was, is *canonical) (*Difference, error) {
 		left := slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 		return cmp.Or(strings.Join(left, ", "), "none")
 	}
-	return &Difference{What: fmt.Sprintf("it uses %s instead of %s", only(b, a), only(a, b)), Altered: true}, nil
+	return altered("", "it uses other operators").of(only(a, b), only(b, a)), nil
 }
 
 // functionKey is what a node names a function by.

@@ -9,7 +9,7 @@ import (
 )
 
 // first is the first difference of two models, by all three comparisons.
-func first(t *testing.T, want, have *onnx.Model) *modeldiff.Difference {
+func first(t *testing.T, want, have *onnx.Model) *modeldiff.FileDifference {
 	t.Helper()
 	if d := modeldiff.CompareInterfaces(want, have); d != nil {
 		return d
@@ -126,7 +126,7 @@ func TestNoDifference(t *testing.T) {
 		have := open(t, flat)
 		change(have)
 		if d := first(t, open(t, flat), have); d != nil {
-			t.Errorf("%s: %s", name, d.What)
+			t.Errorf("%s: %s", name, d)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func TestDifference(t *testing.T) {
 	} {
 		have := open(t, c.path)
 		c.change(have)
-		if d := first(t, open(t, c.path), have); d == nil || d.What == "" {
+		if d := first(t, open(t, c.path), have); d == nil || d.String() == "" {
 			t.Errorf("%s: no difference is found", name)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"github.com/rope-rewrite/rope-rewrite/audit"
+	"github.com/rope-rewrite/rope-rewrite/difference"
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
@@ -24,30 +26,47 @@ type Report struct {
 	// their attributes and names, the order of everything, where external data lies.
 	Graph bool `json:"same_graph"`
 
-	Methods  []Change `json:"methods"` // what rope-rewrite was asked for, with every parameter
-	Sites    []Change `json:"layers"`  // what attention layers compute; Name says which
-	Nodes    []Count  `json:"nodes"`   // by op
-	Inputs   []Change `json:"inputs"`  // of the graph
-	Outputs  []Change `json:"outputs"` // of the graph
-	Opsets   []Change `json:"opsets"`
-	Metadata []Change `json:"metadata"`
-	Weights  Weights  `json:"weights"`
+	// Differences are all but those of Graph. Expected is A's, Found B's, Where the name of what differs.
+	Differences []Difference `json:"differences"`
 
-	Notes []string `json:"notes"` // what could not be compared, and why
+	SameWeights int      `json:"same_weights"` // constants that are the same under one name, those of graphs inside nodes too
+	Read        int64    `json:"bytes_read"`   // of weights, to compare them
+	Notes       []string `json:"notes"`        // what could not be compared, and why
 }
 
-// Change is one difference. A or B is "" if that model does not have the thing.
-type Change struct {
-	Name string `json:"name"`
-	A    string `json:"a"`
-	B    string `json:"b"`
+// Difference is one difference of two models; What is one of the kinds below, or says what is other about a node.
+type Difference = difference.Difference
+
+// The kinds of differences.
+const (
+	Method      = "method"    // what rope-rewrite was asked for, with every parameter
+	Attention   = "attention" // what attention layers compute
+	Node        = "nodes"     // how many of an op there are
+	Input       = "input"     // of the graph
+	Output      = "output"    // of the graph
+	OperatorSet = "operator set"
+	Metadata    = "metadata"
+	Weight      = "weight"  // other contents
+	Renamed     = "renamed" // a weight, under another name
+	OnlyA       = "only in A"
+	OnlyB       = "only in B"
+)
+
+// Of lists the differences of one kind.
+func (r *Report) Of(kind string) (list []Difference) {
+	for _, d := range r.Differences {
+		if d.What == kind {
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
-// Count says how many nodes of one op there are.
-type Count struct {
-	Op string `json:"op"` // with its domain, where that is not the standard one
-	A  int    `json:"a"`
-	B  int    `json:"b"`
+func (r *Report) add(kind string, list []Difference) {
+	for _, d := range list {
+		d.What = kind
+		r.Differences = append(r.Differences, d)
+	}
 }
 
 // Options says how models are compared. The zero value evaluates them in this process.
@@ -57,7 +76,7 @@ type Options struct {
 
 // Run compares two model files. The error says why one could not be read.
 func Run(ctx context.Context, a, b string, opts Options) (*Report, error) {
-	d := &Report{A: a, B: b, Notes: []string{}}
+	d := &Report{A: a, B: b, Differences: []Difference{}, Notes: []string{}}
 	var models [2]*onnx.Model
 	for i, path := range []string{a, b} {
 		info, err := os.Stat(path)
@@ -72,35 +91,32 @@ func Run(ctx context.Context, a, b string, opts Options) (*Report, error) {
 		d.External[i] = external(models[i])
 	}
 	d.Graph = models[0].Digest() == models[1].Digest()
-	d.Nodes = countNodes(models)
-	d.Inputs = changes(values(models[0].Graph.Inputs), values(models[1].Graph.Inputs))
-	d.Outputs = changes(values(models[0].Graph.Outputs), values(models[1].Graph.Outputs))
-	d.Opsets = changes(opsets(models[0]), opsets(models[1]))
-	d.Metadata = changes(metadata(models[0]), metadata(models[1]))
-	d.Methods = changes(d.methods(models[0]), d.methods(models[1]))
-	var err error
-	d.Weights, err = compareWeights(models[0], models[1], func(read int64) error {
+	before, after := models[0], models[1]
+	d.add(Method, changes(d.methods(before), d.methods(after)))
+	d.add(Input, changes(values(before.Graph.Inputs), values(after.Graph.Inputs)))
+	d.add(Output, changes(values(before.Graph.Outputs), values(after.Graph.Outputs)))
+	d.add(OperatorSet, changes(opsets(before), opsets(after)))
+	d.add(Metadata, changes(metadata(before), metadata(after)))
+	d.add(Node, changes(countNodes(before), countNodes(after)))
+	digest := newDigester(func(read int64) error {
 		if opts.Rewrite.Progress != nil {
 			opts.Rewrite.Progress(fmt.Sprintf("comparing weights, %d MB read", read>>20))
 		}
 		return ctx.Err()
 	})
-	if err != nil {
+	if err := d.compareWeights(digest, before, after); err != nil {
 		return d, err
-	}
-	if n := len(d.Weights.Unread); n > 0 {
-		d.Notes = append(d.Notes, fmt.Sprintf("%d weights are not compared: %s", n, d.Weights.Unread[0].Why))
 	}
 	if err := d.compareLayers(ctx, models, opts.Rewrite); err != nil { // the last: what is measured may be inlined
 		return d, err
 	}
-	d.Same = d.Graph && !d.Weights.differ() && len(d.Methods)+len(d.Sites)+len(d.Nodes)+len(d.Inputs)+len(d.Outputs)+len(d.Opsets)+len(d.Metadata) == 0
+	d.Same = d.Graph && len(d.Differences) == 0
 	return d, nil
 }
 
 // compareLayers compares what the attention layers of two models compute.
 func (d *Report) compareLayers(ctx context.Context, models [2]*onnx.Model, opts rewrite.Options) error {
-	var texts [2][]entry
+	var texts [2][]string
 	for i, m := range models {
 		seen, err := audit.Look(ctx, m, opts)
 		if err != nil && (ctx.Err() != nil || errors.Is(err, rewrite.ErrMemory)) {
@@ -108,40 +124,23 @@ func (d *Report) compareLayers(ctx context.Context, models [2]*onnx.Model, opts 
 		}
 		if err != nil {
 			d.Notes = append(d.Notes, fmt.Sprintf("the attention layers of %s are not compared: %v", m.Path, err))
-			d.Sites = []Change{}
 			return nil
 		}
-		for place, layer := range seen.Layers {
-			texts[i] = append(texts[i], entry{fmt.Sprint(place), layer.Describe()})
+		for _, layer := range seen.Layers {
+			texts[i] = append(texts[i], layer.Describe())
 		}
 	}
-	d.Sites = together(changes(texts[0], texts[1]))
+	var list []Difference
+	var layers []int
+	for i := range max(len(texts[0]), len(texts[1])) {
+		if was, is := at(texts[0], i), at(texts[1], i); was != is {
+			list, layers = append(list, Difference{What: Attention, Expected: was, Found: is}), append(layers, i)
+		}
+	}
+	list, where := ranges.Together(list, layers)
+	for i := range list {
+		list[i].Where = where[i]
+	}
+	d.add(Attention, list)
 	return nil
-}
-
-// together makes one change of equal ones of neighbouring layers.
-func together(list []Change) (out []Change) {
-	out = []Change{}
-	for i := 0; i < len(list); {
-		last := i
-		for last+1 < len(list) && list[last+1].A == list[i].A && list[last+1].B == list[i].B && isNext(list[last].Name, list[last+1].Name) {
-			last++
-		}
-		c := list[i]
-		if last > i {
-			c.Name = "layers " + list[i].Name + "-" + list[last].Name
-		} else {
-			c.Name = "layer " + c.Name
-		}
-		out = append(out, c)
-		i = last + 1
-	}
-	return out
-}
-
-func isNext(a, b string) bool {
-	var x, y int
-	_, errX := fmt.Sscan(a, &x)
-	_, errY := fmt.Sscan(b, &y)
-	return errX == nil && errY == nil && y == x+1
 }

@@ -72,14 +72,17 @@ func TestSameOutputIsNoDifference(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(models, name, "model.onnx")
 			d := diff(t, path, rewritten(t, path, rewrite.Options{}))
-			if len(d.Sites) > 0 || len(d.Notes) > 0 {
-				t.Errorf("attention layers differ: %q, notes %q", d.Sites, d.Notes)
+			if sites := d.Of(modeldiff.Attention); len(sites) > 0 || len(d.Notes) > 0 {
+				t.Errorf("attention layers differ: %q, notes %q", sites, d.Notes)
 			}
-			if d.Same || !slices.ContainsFunc(d.Nodes, func(c modeldiff.Count) bool { return c.Op == "rope.rewrite RotaryAttention" && c.A == 0 && c.B > 0 }) {
-				t.Errorf("same %t, nodes %v", d.Same, d.Nodes)
+			nodes := d.Of(modeldiff.Node)
+			if d.Same || !slices.ContainsFunc(nodes, func(c modeldiff.Difference) bool {
+				return c.Where == "rope.rewrite RotaryAttention" && c.Expected == "" && c.Found != ""
+			}) {
+				t.Errorf("same %t, nodes %v", d.Same, nodes)
 			}
-			if len(d.Weights.Changed) > 0 {
-				t.Errorf("weights changed: %v", d.Weights.Changed)
+			if changed := d.Of(modeldiff.Weight); len(changed) > 0 {
+				t.Errorf("weights changed: %v", changed)
 			}
 		})
 	}
@@ -90,26 +93,26 @@ func TestMethodsAndSites(t *testing.T) {
 	path := filepath.Join(models, "llama__optimum", "model.onnx")
 	two, four := rewritten(t, path, yarn(t, "yarn:factor=2")), rewritten(t, path, yarn(t, "yarn:factor=4"))
 	d := diff(t, two, four)
-	if len(d.Methods) != 1 || d.Methods[0].Name != "scaling" || !strings.HasPrefix(d.Methods[0].A, "yarn:factor=2 (") || !strings.Contains(d.Methods[0].B, "beta_fast=32") {
-		t.Errorf("methods %q", d.Methods)
+	if list := d.Of(modeldiff.Method); len(list) != 1 || list[0].Where != "scaling" || !strings.HasPrefix(list[0].Expected, "yarn:factor=2 (") || !strings.Contains(list[0].Found, "beta_fast=32") {
+		t.Errorf("methods %q", list)
 	}
-	if len(d.Sites) != 1 || d.Sites[0].Name != "layers 0-1" || !strings.Contains(d.Sites[0].A, "yarn:factor=2,") || !strings.Contains(d.Sites[0].B, "yarn:factor=4,") {
-		t.Errorf("layers %q", d.Sites)
+	if list := d.Of(modeldiff.Attention); len(list) != 1 || list[0].Where != "0-1" || !strings.Contains(list[0].Expected, "yarn:factor=2,") || !strings.Contains(list[0].Found, "yarn:factor=4,") {
+		t.Errorf("layers %q", list)
 	}
-	if len(d.Nodes) > 0 || d.Graph || d.Same || len(d.Metadata) > 0 {
-		t.Errorf("nodes %v, the same graph %t, same %t, metadata %q", d.Nodes, d.Graph, d.Same, d.Metadata)
+	if len(d.Differences) != 2 || d.Graph || d.Same {
+		t.Errorf("%q, the same graph %t, same %t", d.Differences, d.Graph, d.Same)
 	}
 	// What an exporter lost shows without a configuration.
 	d = diff(t, filepath.Join(models, "llama__genai-fp32", "model.onnx"), "../testdata/claims/qwen2__genai-window/model.onnx")
-	if len(d.Sites) != 1 || d.Sites[0].Name != "layer 1" || !strings.Contains(d.Sites[0].B, "causal + window 8") {
-		t.Errorf("layers %q", d.Sites)
+	if list := d.Of(modeldiff.Attention); len(list) != 1 || list[0].Where != "1" || !strings.Contains(list[0].Found, "causal + window 8") {
+		t.Errorf("layers %q", list)
 	}
 }
 
 func TestSame(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(models, "llama__genai-int4", "model.onnx")
-	if d := diff(t, path, path); !d.Same || !d.Graph || d.Weights.Same == 0 {
+	if d := diff(t, path, path); !d.Same || !d.Graph || d.SameWeights == 0 {
 		t.Errorf("a model and itself: %+v", d)
 	}
 }
@@ -148,8 +151,8 @@ func TestWeights(t *testing.T) {
 	t.Parallel()
 	a, b := twins(t, true)
 	d := diff(t, a, b)
-	if len(d.Weights.Changed) != 1 || d.Weights.Changed[0].Name != "second" || d.Weights.Same != 1 || !strings.Contains(d.Weights.Changed[0].A, "float [4] sha256:") || d.Weights.Changed[0].A == d.Weights.Changed[0].B || d.Same {
-		t.Errorf("%+v", d.Weights)
+	if list := d.Of(modeldiff.Weight); len(list) != 1 || list[0].Where != "second" || d.SameWeights != 1 || !strings.Contains(list[0].Expected, "float [4] sha256:") || list[0].Expected == list[0].Found || d.Same {
+		t.Errorf("%+v", d)
 	}
 	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "are not compared") {
 		t.Errorf("that there is no attention to compare is noted: %q", d.Notes)
@@ -173,8 +176,9 @@ func TestRenamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := diff(t, a, b)
-	if want := []modeldiff.Change{{Name: "first", A: "first", B: "renamed"}}; !slices.Equal(d.Weights.Renamed, want) || d.Same || d.Weights.Same != 1 {
-		t.Errorf("%+v", d.Weights)
+	want := []modeldiff.Difference{{What: modeldiff.Renamed, Where: "first", Expected: "first", Found: "renamed"}}
+	if !slices.Equal(d.Differences, want) || d.Same || d.SameWeights != 1 {
+		t.Errorf("%+v", d)
 	}
 }
 
@@ -212,11 +216,11 @@ func TestExternalData(t *testing.T) {
 	}
 	weights := sparse()
 	d := diff(t, place(weights), place(weights))
-	if !d.Same || d.Weights.Read > 4<<20 {
-		t.Errorf("hard links: same %t, %d bytes were read", d.Same, d.Weights.Read)
+	if !d.Same || d.Read > 4<<20 {
+		t.Errorf("hard links: same %t, %d bytes were read", d.Same, d.Read)
 	}
 	d = diff(t, place(weights), place(""))
-	if len(d.Notes) != 1 || len(d.Weights.Unread) == 0 || len(d.Sites)+len(d.Nodes) > 0 {
-		t.Errorf("without weights: notes %q, layers %q, nodes %v", d.Notes, d.Sites, d.Nodes)
+	if len(d.Notes) != 1 || !strings.Contains(d.Notes[0], "weights are not compared") || len(d.Differences) > 0 {
+		t.Errorf("without weights: notes %q, %v", d.Notes, d.Differences)
 	}
 }

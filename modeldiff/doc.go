@@ -6,7 +6,7 @@
 // not read at all.
 //
 //	report, err := modeldiff.Run(ctx, "a.onnx", "b.onnx", modeldiff.Options{})
-//	for _, change := range report.Sites { … } // what attention layers compute
+//	for _, d := range report.Of(modeldiff.Attention) { … } // what attention layers compute
 //
 // CompareGraphs, CompareInterfaces and CompareRest find the first place in which a file is not the expected one. They compare
 // canonical forms: canonical.go has what counts, compare.go names what differs, claims.go is about types and shapes that

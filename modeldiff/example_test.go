@@ -14,13 +14,13 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	for _, c := range d.Sites {
-		fmt.Println(c.Name)
-		fmt.Println("A", c.A)
-		fmt.Println("B", c.B)
+	for _, c := range d.Of(modeldiff.Attention) {
+		fmt.Println("layers", c.Where)
+		fmt.Println("A", c.Expected)
+		fmt.Println("B", c.Found)
 	}
 	// Output:
-	// layer 1
+	// layers 1
 	// A 4 heads, 2 for keys, rotary 16 half, theta 10000, score scale 0.25, causal
 	// B 4 heads, 2 for keys, rotary 16 half, theta 10000, score scale 0.25, causal + window 8
 }

@@ -2,7 +2,6 @@ package modeldiff
 
 import (
 	"cmp"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -14,40 +13,46 @@ import (
 
 // CompareInterfaces returns the first difference of the inputs and outputs of two files: in names, types, shapes and
 // names of dimensions. Of an output a file may say more than was expected: CompareGraphs asks whether that follows.
-func CompareInterfaces(want, have *onnx.Model) *Difference {
+func CompareInterfaces(want, have *onnx.Model) *FileDifference {
 	return cmp.Or(compareInterface(want.Graph.Inputs, have.Graph.Inputs, true), compareInterface(want.Graph.Outputs, have.Graph.Outputs, false))
 }
 
 // CompareRest returns the first difference of two files beside inputs, outputs and what their graphs compute: the version
 // of the format, metadata but for the record, functions. It also returns the functions of the fallback that the file
 // lacks: it computes the same without, where the op's library is.
-func CompareRest(want, have *onnx.Model) (first *Difference, dropped []string, err error) {
+func CompareRest(want, have *onnx.Model) (first *FileDifference, dropped []string, err error) {
 	if want.IRVersion != have.IRVersion {
-		return &Difference{What: fmt.Sprintf("its version of ONNX's format is %d instead of %d", have.IRVersion, want.IRVersion)}, nil, nil
+		return differs("", "it has another version of ONNX's format").of(fmt.Sprint(want.IRVersion), fmt.Sprint(have.IRVersion)), nil, nil
 	}
 	if len(want.Training)+len(have.Training) > 0 {
-		return &Difference{What: "it has training information, which is not compared"}, nil, nil
+		return differs("", "it has training information, which is not compared"), nil, nil
 	}
 	if list := changes(metadata(want), metadata(have)); len(list) > 0 {
-		return &Difference{What: fmt.Sprintf("its metadata differ in %s", short.Name(list[0].Name))}, nil, nil
+		return differs("", "its metadata differ in "+short.Name(list[0].Where)), nil, nil
 	}
 	return compareFunctions(want, have)
 }
 
 // compareInterface compares inputs, or outputs. Of these the file may say more than was expected: CompareGraphs asks
 // whether that follows.
-func compareInterface(want, have []*onnx.ValueInfo, inputs bool) *Difference {
+func compareInterface(want, have []*onnx.ValueInfo, inputs bool) *FileDifference {
 	was, is := values(want), values(have)
+	name := func(list []entry, i int) string { return fmt.Sprintf("%q", short.Name(list[i].name)) }
 	for i := range max(len(was), len(is)) {
 		switch {
 		case i >= len(was):
-			return &Difference{What: fmt.Sprintf("%q is unexpected among its inputs or outputs", short.Name(is[i].name)), Altered: true}
+			return altered(name(is, i), "is unexpected among its inputs or outputs")
 		case i >= len(is):
-			return &Difference{What: fmt.Sprintf("%q is missing among its inputs or outputs", short.Name(was[i].name)), Altered: true}
+			return altered(name(was, i), "is missing among its inputs or outputs")
 		case was[i].name != is[i].name:
-			return &Difference{What: fmt.Sprintf("%q is in the place of %q among its inputs or outputs", short.Name(is[i].name), short.Name(was[i].name)), Altered: true}
+			d := altered(name(is, i), "is in the place of "+name(was, i)+" among its inputs or outputs")
+			has := func(list []entry, name string) bool {
+				return slices.ContainsFunc(list, func(e entry) bool { return e.name == name })
+			}
+			d.Exchanged = has(was, is[i].name) && has(is, was[i].name)
+			return d
 		case was[i].text != is[i].text && (inputs || !follows(want[i], have[i], func(_, _ onnx.Dim) bool { return false })):
-			return &Difference{What: fmt.Sprintf("%q is %s instead of %s", short.Name(is[i].name), short.Name(is[i].text), short.Name(was[i].text)), Altered: true}
+			return altered(name(is, i), "has another type").of(short.Name(was[i].text), short.Name(is[i].text))
 		}
 	}
 	return nil
@@ -55,8 +60,8 @@ func compareInterface(want, have []*onnx.ValueInfo, inputs bool) *Difference {
 
 // compareFunctions compares the functions that nodes of a file can call with those of the expected model of the same
 // names, by contents. A function of the model's own that the file lacks is a difference of its graph, if one.
-func compareFunctions(want, have *onnx.Model) (first *Difference, dropped []string, err error) {
-	d := &digester{say: func(int64) error { return nil }, digests: map[*onnx.Tensor][sha256.Size]byte{}}
+func compareFunctions(want, have *onnx.Model) (first *FileDifference, dropped []string, err error) {
+	d := newDigester(func(int64) error { return nil })
 	was, is := newCanonical(want, d), newCanonical(have, d)
 	expected, kept := map[functionKey]*onnx.Function{}, map[functionKey]bool{}
 	for _, f := range want.Functions {
@@ -75,7 +80,7 @@ func compareFunctions(want, have *onnx.Model) (first *Difference, dropped []stri
 			name = "the fallback " + short.Name(f.Name)
 		}
 		if expected[k] == nil || kept[k] {
-			return &Difference{What: name + " was added", Altered: true}, nil, nil
+			return altered(name, "was added"), nil, nil
 		}
 		kept[k] = true
 		same, err := sameFunctions(was, is, expected[k], f)
@@ -83,7 +88,9 @@ func compareFunctions(want, have *onnx.Model) (first *Difference, dropped []stri
 			return nil, nil, err
 		}
 		if !same && (!fallback || slices.Contains(other, f)) {
-			return &Difference{What: name + " is different", Altered: !fallback}, nil, nil
+			first = differs(name, "is different")
+			first.Altered = !fallback
+			return first, nil, nil
 		}
 	}
 	for _, f := range want.Functions {
@@ -92,7 +99,7 @@ func compareFunctions(want, have *onnx.Model) (first *Difference, dropped []stri
 		case k[0] == customop.Domain:
 			dropped = append(dropped, f.Name)
 		case calls[[2]string{k[0], k[1]}]:
-			return &Difference{What: fmt.Sprintf("the function %s is missing", short.Name(f.Name)), Altered: true}, nil, nil
+			return altered("the function "+short.Name(f.Name), "is missing"), nil, nil
 		}
 	}
 	return nil, dropped, nil

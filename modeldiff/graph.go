@@ -19,21 +19,20 @@ type entry struct{ name, text string }
 
 // changes lists what is not the same in two lists, in the order of the first and then
 // of the second.
-func changes(a, b []entry) []Change {
-	out := []Change{}
+func changes(a, b []entry) (out []Difference) {
 	other := map[string]string{}
 	for _, e := range b {
 		other[e.name] = e.text
 	}
 	for _, e := range a {
 		if text, ok := other[e.name]; !ok || text != e.text {
-			out = append(out, Change{e.name, e.text, text})
+			out = append(out, Difference{Where: e.name, Expected: e.text, Found: text})
 		}
 		delete(other, e.name)
 	}
 	for _, e := range b {
 		if _, left := other[e.name]; left {
-			out = append(out, Change{Name: e.name, B: e.text})
+			out = append(out, Difference{Where: e.name, Found: e.text})
 		}
 	}
 	return out
@@ -106,47 +105,29 @@ func (d *Report) methods(m *onnx.Model) (out []entry) {
 	return out
 }
 
-// countNodes counts the nodes of each op of which there is another number, in the
-// model's graph, the graphs inside nodes and the model's functions.
-func countNodes(models [2]*onnx.Model) []Count {
-	counts := map[string]*Count{}
-	for i, m := range models {
-		each := func(n *onnx.Node) {
+// countNodes counts the nodes of each op in a model's graph, the graphs inside nodes and the model's functions.
+func countNodes(m *onnx.Model) (out []entry) {
+	counts := map[string]int{}
+	each := func(g *onnx.Graph) {
+		for n := range g.AllNodes() {
 			op := n.OpType
 			if spec, known := customop.SpecOf(n.OpType); known && n.Domain == customop.Domain {
 				op = spec.Name
 			}
-			if n.Domain != "" && n.Domain != "ai.onnx" {
+			if domain(n.Domain) != "" {
 				op = n.Domain + " " + op
 			}
-			c := counts[op]
-			if c == nil {
-				c = &Count{Op: op}
-				counts[op] = c
-			}
-			if i == 0 {
-				c.A++
-			} else {
-				c.B++
-			}
-		}
-		for n := range m.Graph.AllNodes() {
-			each(n)
-		}
-		for _, f := range m.Functions {
-			if f.Domain == customop.Domain {
-				continue // the fallback of ops that are counted themselves
-			}
-			for n := range (&onnx.Graph{Nodes: f.Nodes}).AllNodes() {
-				each(n)
-			}
+			counts[op]++
 		}
 	}
-	out := []Count{}
-	for _, op := range slices.Sorted(maps.Keys(counts)) {
-		if c := *counts[op]; c.A != c.B {
-			out = append(out, c)
+	each(m.Graph)
+	for _, f := range m.Functions {
+		if f.Domain != customop.Domain { // the fallback is of ops that are counted themselves
+			each(&onnx.Graph{Nodes: f.Nodes})
 		}
+	}
+	for _, op := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, entry{op, fmt.Sprint(counts[op])})
 	}
 	return out
 }

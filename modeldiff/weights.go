@@ -6,34 +6,11 @@ import (
 	"fmt"
 	"hash"
 	"io/fs"
+	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
-
-// Weights says how the constants of two models compare, those of graphs inside nodes
-// too.
-type Weights struct {
-	Same    int      `json:"same"`
-	Changed []Change `json:"changed"`
-	Renamed []Change `json:"renamed"` // the same contents under another name
-	OnlyA   []Change `json:"only_a"`
-	OnlyB   []Change `json:"only_b"`
-
-	Unread []Unread `json:"unread"` // could not be compared
-
-	Read int64 `json:"bytes_read"` // of contents, to compare them
-}
-
-func (w Weights) differ() bool {
-	return len(w.Changed)+len(w.Renamed)+len(w.OnlyA)+len(w.OnlyB) > 0
-}
-
-// Unread is a constant that could not be compared.
-type Unread struct {
-	Name string `json:"name"`
-	Why  string `json:"why"`
-}
 
 // constant is one constant of a model.
 type constant struct {
@@ -78,6 +55,10 @@ type digester struct {
 	read    int64
 	say     func(read int64) error
 	digests map[*onnx.Tensor][sha256.Size]byte
+}
+
+func newDigester(say func(read int64) error) *digester {
+	return &digester{say: say, digests: map[*onnx.Tensor][sha256.Size]byte{}}
 }
 
 func (d *digester) of(c constant) (sum [sha256.Size]byte, err error) {
@@ -135,16 +116,14 @@ func (d *digester) same(a, b constant) (bool, error) {
 	return x == y, err
 }
 
-// compareWeights compares constants by their names, and what is left by contents. say
-// is told the bytes read; an error from it ends the comparison.
-func compareWeights(a, b *onnx.Model, say func(read int64) error) (w Weights, err error) {
-	w = Weights{Changed: []Change{}, Renamed: []Change{}, OnlyA: []Change{}, OnlyB: []Change{}, Unread: []Unread{}}
-	d := &digester{say: say, digests: map[*onnx.Tensor][sha256.Size]byte{}}
+// compareWeights compares constants by their names, and what is left by contents: those that hold the same are renamed.
+func (r *Report) compareWeights(d *digester, a, b *onnx.Model) error {
 	byName := map[string]constant{}
 	for _, c := range constants(b) {
 		byName[c.name] = c
 	}
 	var onlyA []constant
+	var unread []error
 	for _, x := range constants(a) {
 		y, ok := byName[x.name]
 		if !ok {
@@ -155,87 +134,59 @@ func compareWeights(a, b *onnx.Model, say func(read int64) error) (w Weights, er
 		same, err := d.same(x, y)
 		switch {
 		case unreadable(err):
-			w.Unread = append(w.Unread, Unread{x.name, err.Error()})
+			unread = append(unread, err)
 		case err != nil:
-			return w, err
+			return err
 		case same:
-			w.Same++
+			r.SameWeights++
 		default:
-			w.Changed = append(w.Changed, Change{x.name, d.describe(x), d.describe(y)})
+			r.add(Weight, []Difference{{Where: x.name, Expected: d.describe(x), Found: d.describe(y)}})
 		}
 	}
-	var onlyB []constant
-	for _, c := range constants(b) {
-		if _, left := byName[c.name]; left {
-			onlyB = append(onlyB, c)
+	if len(unread) > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d weights are not compared: %v", len(unread), unread[0]))
+	}
+	onlyB := slices.DeleteFunc(constants(b), func(c constant) bool { return byName[c.name] != c })
+	shaped := map[string][]constant{} // in B, by type and shape: others cannot hold the same
+	for _, y := range onlyB {
+		shaped[y.text()] = append(shaped[y.text()], y)
+	}
+	for _, x := range onlyA {
+		renamed := constant{}
+		for _, y := range shaped[x.text()] {
+			same, err := d.same(x, y)
+			if err != nil && !unreadable(err) {
+				return err
+			}
+			if same {
+				renamed = y
+				break
+			}
 		}
+		if renamed.tensor == nil {
+			r.add(OnlyA, []Difference{{Where: x.name, Expected: x.text()}})
+			continue
+		}
+		r.add(Renamed, []Difference{{Where: x.name, Expected: x.name, Found: renamed.name}})
+		isIt := func(c constant) bool { return c == renamed }
+		shaped[x.text()], onlyB = slices.DeleteFunc(shaped[x.text()], isIt), slices.DeleteFunc(onlyB, isIt)
 	}
-	if err := w.rename(d, onlyA, onlyB); err != nil {
-		return w, err
+	for _, y := range onlyB {
+		r.add(OnlyB, []Difference{{Where: y.name, Found: y.text()}})
 	}
-	w.Read = d.read
-	return w, nil
+	r.Read = d.read
+	return nil
 }
 
 // CompareWeights returns the first constant that two models have by one name and that holds something else; nil where
 // there is none.
-func CompareWeights(a, b *onnx.Model, say func(read int64) error) (*Difference, error) {
-	w, err := compareWeights(a, b, say)
-	if err != nil || len(w.Changed) == 0 {
-		return nil, err
+func CompareWeights(a, b *onnx.Model, say func(read int64) error) (*FileDifference, error) {
+	r := &Report{}
+	err := r.compareWeights(newDigester(say), a, b)
+	if changed := r.Of(Weight); len(changed) > 0 && err == nil {
+		return altered(fmt.Sprintf("the weight %q", short.Name(changed[0].Where)), "has different numbers"), nil
 	}
-	return &Difference{What: fmt.Sprintf("the weight %q has different numbers", short.Name(w.Changed[0].Name)), Altered: true}, nil
-}
-
-// rename pairs constants of other names that hold the same. Contents are read where
-// type and shape are the same.
-func (w *Weights) rename(d *digester, onlyA, onlyB []constant) error {
-	shapes := map[string]bool{}
-	for _, x := range onlyA {
-		shapes[x.text()] = true
-	}
-	type contents struct {
-		text string
-		sum  [sha256.Size]byte
-	}
-	left := map[contents][]string{} // names in B
-	for _, y := range onlyB {
-		if !shapes[y.text()] {
-			continue
-		}
-		sum, err := d.of(y)
-		switch key := (contents{y.text(), sum}); {
-		case unreadable(err):
-			w.Unread = append(w.Unread, Unread{y.name, err.Error()})
-		case err != nil:
-			return err
-		default:
-			left[key] = append(left[key], y.name)
-		}
-	}
-	renamed := map[string]bool{}
-	for _, x := range onlyA {
-		sum, err := [sha256.Size]byte{}, fs.ErrNotExist
-		if len(left) > 0 {
-			sum, err = d.of(x)
-		}
-		key := contents{x.text(), sum}
-		switch names := left[key]; {
-		case err != nil && !unreadable(err):
-			return err
-		case err == nil && len(names) > 0:
-			w.Renamed = append(w.Renamed, Change{Name: x.name, A: x.name, B: names[0]})
-			left[key], renamed[names[0]] = names[1:], true
-		default:
-			w.OnlyA = append(w.OnlyA, Change{Name: x.name, A: x.text()})
-		}
-	}
-	for _, y := range onlyB {
-		if !renamed[y.name] {
-			w.OnlyB = append(w.OnlyB, Change{Name: y.name, B: y.text()})
-		}
-	}
-	return nil
+	return nil, err
 }
 
 // unreadable says whether an error is about contents that are not there. What is there

@@ -22,8 +22,7 @@ type Claim struct {
 	Methods []provenance.Edit `json:"methods"` // methods that the original does not have
 	Changes bool              `json:"changes"` // the original has other methods, or none
 	Layers  []Layer           `json:"layers"`
-	Skipped []string          `json:"skipped"` // attention layers that were not compared, with the reason
-	Holds   bool              `json:"holds"`   // every compared layer computes its method, and the ops are those of the record
+	Holds   bool              `json:"holds"` // every compared layer computes its method, and the ops are those of the record
 }
 
 // whole reports whether every layer that has one of the methods was compared.
@@ -73,7 +72,8 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 			return err
 		}
 	case err != nil: // its ops are not even those of the record
-		c.Skipped, c.Holds = append(c.Skipped, err.Error()), false
+		c.Holds = false
+		v.note(fmt.Sprintf("Not compared: all layers: %v.", err))
 		return nil
 	}
 	model, err := capture.Open(ctx, path, options)
@@ -81,9 +81,13 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 		return err
 	}
 	defer model.Close()
-	var skipped reasons
+	var reasons []string // why layers are not compared; many share one
+	var layers []int
+	skip := func(layer int, reason string) {
+		reasons, layers = append(reasons, reason), append(layers, layer)
+	}
 	for _, k := range model.Skipped {
-		skipped.add(k.Layer, k.Reason)
+		skip(k.Layer, k.Reason)
 	}
 	length := cmp.Or(model.Length, min(v.sequences[0].Length, DefaultLength))
 	in := model.Random(length, 17)
@@ -94,7 +98,7 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 	for _, l := range run.Layers {
 		claimed, err := claimedBy(v.record, l.Layer, l.Attention)
 		if err != nil {
-			skipped.add(l.Layer, fmt.Sprintf("its record cannot be computed again: %v", err))
+			skip(l.Layer, fmt.Sprintf("its record cannot be computed again: %v", err))
 			continue
 		}
 		if claimed.Mask.Padding && l.KeyMask == nil && !model.LengthTracked && !claimed.Cross {
@@ -109,49 +113,11 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 		c.Layers = append(c.Layers, checked)
 		c.Holds = c.Holds && checked.Holds
 	}
-	c.Skipped = append(c.Skipped, skipped.texts()...)
+	reasons, of := ranges.Together(reasons, layers)
+	for i, reason := range reasons {
+		v.note(fmt.Sprintf("Not compared: %s: %s.", ranges.Layers(of[i]), reason))
+	}
 	return nil
-}
-
-// reasons are why layers are not compared; many share one.
-type reasons struct {
-	list   []string
-	layers map[string][]int
-}
-
-func (r *reasons) add(layer int, reason string) {
-	if r.layers == nil {
-		r.layers = map[string][]int{}
-	}
-	if r.layers[reason] == nil {
-		r.list = append(r.list, reason)
-	}
-	r.layers[reason] = append(r.layers[reason], layer)
-}
-
-func (r *reasons) texts() (list []string) {
-	for _, reason := range r.list {
-		name := "layer"
-		if len(r.layers[reason]) > 1 {
-			name = "layers"
-		}
-		list = append(list, fmt.Sprintf("%s %s: %s", name, ranges.Text(r.layers[reason]), reason))
-	}
-	return list
-}
-
-// recordOf opens a model and reads its record; nil where it has none that can be read, which
-// then claims nothing.
-func recordOf(path string) (*provenance.Record, *onnx.Model, error) {
-	m, err := onnx.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := provenance.Read(m)
-	if err != nil {
-		return nil, m, nil
-	}
-	return r, m, nil
 }
 
 // methods are the edits of a record that change what the model computes.

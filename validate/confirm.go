@@ -22,7 +22,7 @@ import (
 // Rebuilt compares the patched model's file with the original rewritten anew as the record says, or with the original
 // as it is where there is no record.
 type Rebuilt struct {
-	First *modeldiff.Difference `json:"first"` // the first difference; nil if there is none
+	First *modeldiff.FileDifference `json:"first"` // the first difference; nil if there is none
 
 	// Dropped are functions of the fallback that a tool left out when it saved the file: the ops need their library.
 	Dropped []string `json:"dropped,omitempty"`
@@ -59,12 +59,10 @@ func (v *validation) confirm(ctx context.Context, want *onnx.Model) (*Rebuilt, e
 		}
 	}
 	if r.First == nil && v.record != nil {
-		if r.First, err = v.compareRecords(want); err != nil {
-			return nil, err
-		}
+		r.First = v.compareRecords(want)
 	}
 	if first := r.First; first != nil {
-		first.Altered = first.Altered && v.record != nil // what wrote a file without a record is not known
+		first.Altered = first.Altered && (v.record != nil || first.Exchanged) // what wrote a file without a record is not known
 		if weight, err := modeldiff.CompareWeights(want, have, func(int64) error { return ctx.Err() }); err != nil {
 			return nil, err
 		} else if weight != nil && !first.Altered {
@@ -78,7 +76,7 @@ func (v *validation) confirm(ctx context.Context, want *onnx.Model) (*Rebuilt, e
 }
 
 // compareGraphs compares what both graphs compute, as they are and after ONNX Runtime's optimisations.
-func (v *validation) compareGraphs(ctx context.Context, want, have *onnx.Model) (first *modeldiff.Difference, optimized bool, err error) {
+func (v *validation) compareGraphs(ctx context.Context, want, have *onnx.Model) (first *modeldiff.FileDifference, optimized bool, err error) {
 	say := func(int64) error { return ctx.Err() }
 	if first, err = modeldiff.CompareGraphs(want, have, say); err != nil || first == nil {
 		return first, false, err
@@ -120,21 +118,20 @@ func (v *validation) sameInferred(ctx context.Context, want, have *onnx.Model, f
 }
 
 // compareRecords compares what the records of both claim.
-func (v *validation) compareRecords(want *onnx.Model) (*modeldiff.Difference, error) {
-	r, err := provenance.Read(want)
-	if err != nil {
-		return nil, err
+func (v *validation) compareRecords(want *onnx.Model) *modeldiff.FileDifference {
+	was, is := provenance.Record{}, claims(*v.record)
+	if r := recordOf(want); r != nil {
+		was = claims(*r)
 	}
-	was, is := claims(*r), claims(*v.record)
 	for _, part := range []struct {
 		name    string
 		was, is any
 	}{{"methods", was.Edits, is.Edits}, {"layers", was.Sites, is.Sites}, {"unchanged layers", was.Kept, is.Kept}, {"inputs, caches or target", was, is}} {
 		if !reflect.DeepEqual(part.was, part.is) {
-			return &modeldiff.Difference{What: "its record has other " + part.name + " than that of the original rewritten so"}, nil
+			return &modeldiff.FileDifference{Difference: modeldiff.Difference{What: "its record has other " + part.name + " than that of the original rewritten so"}}
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // claims is a record without what the machine measured that wrote it, its version, reasons in words, and where the

@@ -15,45 +15,43 @@ import (
 // readRecords reads what the models' records say. That of the patched model counts where it is of
 // this original.
 func (v *validation) readRecords() error {
-	var graphs [2]string // of the original, and of the one that the patched model's record names
-	for i, f := range []struct {
-		path string
-		into **provenance.Record
-	}{{v.original, &v.before}, {v.patched, &v.record}} {
-		record, m, err := recordOf(f.path)
-		switch {
-		case record != nil:
-			graphs[i] = record.Graph
-		case err == nil && i == 0:
-			graph := m.Digest()
-			graphs[i] = hex.EncodeToString(graph[:])
-		}
-		if m != nil {
-			if f.path == v.patched {
-				v.scaled = rewrite.ReadScaledCaches(m)
-			}
-			m.Close()
-		}
-		if err != nil {
-			return err
-		}
-		*f.into = record
+	original, err := onnx.Open(v.original)
+	if err != nil {
+		return err
 	}
-	if v.before != nil && v.record == nil {
-		m, err := onnx.Open(v.patched)
-		if err != nil {
-			return err
-		}
-		defer m.Close()
-		if graph := m.Digest(); hex.EncodeToString(graph[:]) == graphs[0] {
-			return &OrderError{v.original, v.patched}
-		}
+	defer original.Close()
+	patched, err := onnx.Open(v.patched)
+	if err != nil {
+		return err
 	}
-	if v.record != nil && graphs[0] != graphs[1] {
-		v.note(fmt.Sprintf("The patched model's record names another original (SHA-256 of its graph %.12s…, here %.12s…), so it counts as none.", graphs[1], graphs[0]))
+	defer patched.Close()
+	v.before, v.record, v.scaled = recordOf(original), recordOf(patched), rewrite.ReadScaledCaches(patched)
+	graph := digest(original) // before any rewrite
+	if v.before != nil {
+		graph = v.before.Graph
+	}
+	switch {
+	case v.before != nil && v.record == nil && digest(patched) == graph:
+		return &OrderError{v.original, v.patched}
+	case v.record != nil && v.record.Graph != graph:
+		v.note(fmt.Sprintf("The patched model's record names another original (SHA-256 of its graph %.12s…, here %.12s…), so it counts as none.", v.record.Graph, graph))
 		v.record = nil
 	}
 	return nil
+}
+
+// recordOf reads a model's record; nil where it has none that can be read, which then claims nothing.
+func recordOf(m *onnx.Model) *provenance.Record {
+	record, err := provenance.Read(m)
+	if err != nil {
+		return nil
+	}
+	return record
+}
+
+func digest(m *onnx.Model) string {
+	graph := m.Digest()
+	return hex.EncodeToString(graph[:])
 }
 
 // OrderError says that the original was given as the patched model.
@@ -68,7 +66,7 @@ func (e *OrderError) Error() string {
 func (v *validation) compareFile(ctx context.Context) error {
 	r := v.result
 	if v.record != nil {
-		r.Claim = &Claim{Methods: []provenance.Edit{}, Skipped: []string{}, Holds: true, Changes: !reflect.DeepEqual(methods(v.before), methods(v.record))}
+		r.Claim = &Claim{Methods: []provenance.Edit{}, Holds: true, Changes: !reflect.DeepEqual(methods(v.before), methods(v.record))}
 		if r.Claim.Changes {
 			for _, e := range methods(v.record) {
 				e.Note = "" // words, which are not compared with anything
@@ -91,7 +89,7 @@ func (v *validation) compareFile(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return err
 		}
-		r.Claim.Skipped = append(r.Claim.Skipped, fmt.Sprintf("all layers: %v", err))
+		v.note(fmt.Sprintf("Not compared: all layers: %v.", err))
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func TestSavedByTools(t *testing.T) {
 			if err != nil || r.Verdict != plain.Verdict || r.Rebuilt.First != nil {
 				t.Errorf("%s, %s: %v; %+v", name, form, err, r)
 				if r != nil && r.Rebuilt != nil && r.Rebuilt.First != nil {
-					t.Error(r.Rebuilt.First.What)
+					t.Error(r.Rebuilt.First)
 				}
 			}
 		}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
-	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
@@ -122,10 +121,6 @@ type Report struct {
 	// Fallback is what was seen of a fallback that the comparison of graphs does not cover; nil where
 	// the model has none, or one that this version wrote.
 	Fallback *Fallback `json:"fallback,omitempty"`
-
-	// Exchanged names an output that is in the place of another; "" if there is
-	// none.
-	Exchanged string `json:"exchanged,omitempty"`
 }
 
 // Options says what is compared, and on what. The zero value does what the command does, in this
@@ -227,7 +222,7 @@ func (v *validation) look() error {
 	if err != nil {
 		return err
 	}
-	v.result.Short, v.result.Exchanged = first.Short, exchanged(first.Outputs, second.Outputs)
+	v.result.Short = first.Short
 	v.result.Fast = !first.Short && isFast(v.record)
 	was, count := first.CacheType()
 	is, caches := second.CacheType()
@@ -243,21 +238,6 @@ func (v *validation) look() error {
 		return fmt.Errorf("the models have vocabularies of %d and %d tokens", first.Vocabulary, second.Vocabulary)
 	}
 	return v.feeds(first, second)
-}
-
-// exchanged names the first output that stands in the place of another one of the original; "" where all
-// that both models have are in one order.
-func exchanged(original, patched []string) string {
-	common := func(list, other []string) []string {
-		return slices.DeleteFunc(slices.Clone(list), func(name string) bool { return !slices.Contains(other, name) })
-	}
-	was, is := common(original, patched), common(patched, original)
-	for i := range was {
-		if was[i] != is[i] {
-			return fmt.Sprintf("the output %q is in the place of %q", short.Name(is[i]), short.Name(was[i]))
-		}
-	}
-	return ""
 }
 
 // feeds decides what is fed, and in how many calls.

@@ -21,7 +21,7 @@ func (v Verdict) Holds() bool { return v == Same || v == SameOutputs || v == AsC
 
 // altered reports whether the file was changed after it was written, in what these inputs need not show.
 func (r *Report) altered() bool {
-	return r.Rebuilt.altered() || r.Exchanged != "" || r.Fallback != nil && r.Fallback.Differs
+	return r.Rebuilt.altered() || r.Fallback != nil && r.Fallback.Differs
 }
 
 // verdict is a good one only for a file that was confirmed: every node and weight is the expected one. Of a model with

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/audit"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -128,113 +129,66 @@ func (a *auditCommand) model(ctx context.Context, cmd *cobra.Command, path strin
 	if refused != nil {
 		return cli.Exit(cli.ExitDiffers, refused)
 	}
-	return outcome(report.Outcome(), cli.ErrReported)
+	return cli.Reported(audited(report))
 }
 
-// folder audits the models in a folder, and names those that could not be audited.
+// folder audits the models in a folder. Those without a configuration or rotary attention are named: an encoder may
+// stand beside its decoder.
 func (a *auditCommand) folder(ctx context.Context, cmd *cobra.Command, folder string, opts audit.Options) error {
-	progress := cli.NewProgress(cmd.ErrOrStderr())
-	defer progress.Done()
-	opts.Rewrite.Progress = progress.Say
-	report, err := audit.RunFolder(ctx, folder, opts)
-	progress.Done()
-	if err != nil {
-		return err
-	}
-	for i, s := range report.Skipped {
-		report.Skipped[i].Why = cli.Sentence(s.Err)
-	}
-	err = a.Show(cmd, report, func(w *cli.Writer) {
-		for _, r := range report.Models {
-			a.text(w, r)
-			w.Line("")
-		}
-		for _, s := range report.Skipped {
-			w.Line("%s", cli.Wrap(fmt.Sprintf("%s: not audited: %s", s.Model, s.Why), "  "))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	why := cli.ErrReported
-	switch report.Outcome() {
-	case audit.SomeFailed:
-		why = fmt.Errorf("%d of %d models could not be audited", report.Failed(), len(report.Models)+len(report.Skipped))
-	case audit.Nothing:
-		why = fmt.Errorf("no model in %s has rotary attention and a configuration", folder)
-	}
-	return outcome(report.Outcome(), why)
+	return cli.Work[*audit.Report]{
+		Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) (*audit.Report, error) {
+			opts.Rewrite.Progress = say
+			return audit.Run(ctx, p.B, opts)
+		},
+		Text: a.text, Done: "audited", Failed: "could not be audited",
+		Code: audited,
+		Unable: func(err error) int {
+			unclaimed := (*audit.NoConfigError)(nil)
+			return failedUnless(errors.As(err, &unclaimed) || errors.Is(err, rewrite.ErrNoAttention))
+		},
+		Nothing: cli.Exit(cli.ExitNoAttention, fmt.Errorf("no model in %s has rotary attention and a configuration", folder)),
+	}.Folders(ctx, a.Common, cmd, []string{folder}, cli.NewProgress(cmd.ErrOrStderr()))
 }
 
-// outcome is the exit code of audits.
-func outcome(o audit.Outcome, why error) error {
-	code := map[audit.Outcome]int{
-		audit.SomeFailed: cli.ExitFailed, audit.Nothing: cli.ExitNoAttention, audit.SomeDiffer: cli.ExitDiffers, audit.SomeUnmeasured: cli.ExitPartial,
-	}[o]
-	if code == 0 {
-		return nil
-	}
-	return cli.Exit(code, why)
+// audited is the exit code of an audit.
+func audited(r *audit.Report) int {
+	return map[audit.Outcome]int{audit.SomeDiffer: cli.ExitDiffers, audit.SomeUnmeasured: cli.ExitPartial}[r.Outcome()]
 }
 
 // text prints a report as a table.
 func (a *auditCommand) text(w *cli.Writer, r *audit.Report) {
-	w.Line("%s", cli.Wrap(fmt.Sprintf("%s, claims from %s:", r.Model, strings.Join(r.Configs, " and ")), "  "))
-	w.Line("  %-23s %-8s %-15s %s", "", "layers", "claimed", "graph")
-	var rows []string
+	w.Text("  ", "%s, claims from %s:", r.Model, strings.Join(r.Configs, " and "))
+	var rows []cli.Row
 	said := map[string]bool{} // reasons, which may be as long as the rest and the same for all that is claimed
 	for _, l := range r.Lines {
-		if said[l.Why] {
-			l.Why = "as above"
-		} else if l.Why != "" {
-			said[l.Why] = true
+		row := cli.Row{Difference: l.Difference, Verdict: string(l.Verdict)}
+		if l.Scope != "" {
+			row.Below = append(row.Below, "in "+short.Name(l.Scope))
 		}
-		rows = append(rows, row(l))
+		if l.Verdict == audit.Differs {
+			row.Below = append(row.Below, "claimed by "+l.From)
+		}
+		switch {
+		case said[l.Why]:
+			row.Below = append(row.Below, "as above")
+		case l.Why != "":
+			row.Below, said[l.Why] = append(row.Below, l.Why), true
+		}
+		rows = append(rows, row)
 	}
-	w.List(rows)
+	cli.Differences(w, "layers", "claimed", "graph", rows)
 	var parts []string
 	for _, v := range []audit.Verdict{audit.Agrees, audit.Differs, audit.NotClaimed, audit.NotMeasured} {
 		if n := r.Count(v); n > 0 {
 			parts = append(parts, fmt.Sprintf("%s: %d", v, n))
 		}
 	}
-	w.Line("%s", cli.Wrap(strings.Join(parts, ", ")+".", "  "))
+	w.Text("  ", "%s", strings.Join(parts, ", ")+".")
 	switch {
 	case r.Output != "":
-		w.Line("%s", cli.Wrap("Repaired by "+strings.Join(r.Repaired, ", ")+".", "  "))
-		w.Line("%s", cli.Wrap("Wrote "+r.Output+", which agrees.", "  "))
+		w.Text("  ", "%s", "Repaired by "+strings.Join(r.Repaired, ", ")+".")
+		w.Text("  ", "%s", "Wrote "+r.Output+", which agrees.")
 	case a.repair && r.Count(audit.Differs) == 0:
 		w.Line("Nothing differs, so nothing was written.")
 	}
-}
-
-// row is a line of the table. What is too long for a column is in lines below.
-func row(l audit.Line) string {
-	const column = 15
-	var below []string
-	cell := func(name, text string) string {
-		switch {
-		case text == "":
-			return "-"
-		case len([]rune(text)) > column:
-			below = append(below, name+": "+text)
-			return "(below)"
-		}
-		return text
-	}
-	what := l.What
-	if l.Scope != "" {
-		below = append(below, "in "+short.Name(l.Scope))
-	}
-	text := fmt.Sprintf("  %-23s %-8s %-15s %-15s %s", what, l.Layers, cell("claimed", l.Claimed), cell("graph", l.Measured), l.Verdict)
-	if l.Verdict == audit.Differs {
-		below = append(below, "claimed by "+l.From)
-	}
-	if l.Why != "" {
-		below = append(below, l.Why)
-	}
-	for _, b := range below {
-		text += "\n" + cli.Wrap("      "+b, "        ")
-	}
-	return cli.Quote(text)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 )
 
 // benchmark is what the bench command is asked for.
@@ -66,39 +67,17 @@ func (b *benchmark) run(cmd *cobra.Command, models []string) error {
 	case b.tokens < 1 || b.rounds < 1 || b.threads < 0:
 		return cli.Usage("--tokens and --rounds must be above 0, and --threads at least 0")
 	}
-	progress := cli.NewProgress(cmd.ErrOrStderr())
-	defer progress.Done()
-	if !cli.IsFolder(models[0]) {
-		all, err := b.time(cmd.Context(), models, progress.Say)
-		progress.Done()
-		if err != nil {
-			return err
-		}
-		return b.Show(cmd, all, func(w *cli.Writer) { timings(w, all) })
-	}
-	list, all, err := cli.Pairs[[]timing](models)
-	if err != nil {
-		return err
-	}
-	for i, p := range list {
-		t, err := b.time(cmd.Context(), []string{p.A, p.B}, cli.Each(progress.Say, i, len(list), p.B))
-		if err == nil {
-			all.Models = append(all.Models, t)
-		} else if err := all.Skip(cmd.Context(), p.B, err); err != nil {
-			return err
-		}
-	}
-	progress.Done()
-	err = b.Show(cmd, all, func(w *cli.Writer) {
-		all.Text(w, "timed", func(w *cli.Writer, t []timing) {
-			w.Line("%s", cli.Wrap(t[1].Model, "  "))
-			timings(w, t)
-		})
-	})
-	if err == nil && len(all.Models) == 0 {
-		err = cli.Exit(cli.ExitFailed, errors.New("no pair of models could be timed"))
-	}
-	return err
+	return cli.Work[[]timing]{
+		Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) ([]timing, error) {
+			return b.time(ctx, []string{p.A, p.B}, say)
+		},
+		Name:    func(t []timing) string { return t[1].Model },
+		Text:    timings,
+		Done:    "timed",
+		Code:    func([]timing) int { return 0 },
+		Unable:  func(error) int { return 0 },
+		Nothing: errors.New("no pair of models could be timed"),
+	}.Run(cmd.Context(), b.Common, cmd, models, cli.NewProgress(cmd.ErrOrStderr()))
 }
 
 // time times two models.

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/modeldiff"
-	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
 func newDiff(c *cli.Common) *cobra.Command {
@@ -30,24 +30,15 @@ Exit code 0 when nothing differs, 5 when something differs.`,
 				return err
 			}
 			return limits.Within(cmd, &opts, func(ctx context.Context) error {
-				if cli.IsFolder(args[0]) {
-					return diffFolders(c, ctx, cmd, args, opts)
-				}
-				progress := cli.NewProgress(cmd.ErrOrStderr())
-				defer progress.Done()
-				opts.Progress = progress.Say
-				d, err := modeldiff.Run(ctx, args[0], args[1], modeldiff.Options{Rewrite: opts})
-				progress.Done()
-				if err != nil {
-					return err
-				}
-				if err := c.Show(cmd, d, func(w *cli.Writer) { difference(w, d) }); err != nil {
-					return err
-				}
-				if !d.Same {
-					return cli.Exit(cli.ExitDiffers, cli.ErrReported)
-				}
-				return nil
+				return cli.Work[*modeldiff.Report]{
+					Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) (*modeldiff.Report, error) {
+						opts.Progress = say
+						return modeldiff.Run(ctx, p.A, p.B, modeldiff.Options{Rewrite: opts})
+					},
+					Text: difference, Done: "compared", Failed: "could not be compared", Alone: cli.ExitDiffers,
+					Code:   differs,
+					Unable: func(error) int { return cli.ExitFailed },
+				}.Run(ctx, c, cmd, args, cli.NewProgress(cmd.ErrOrStderr()))
 			})
 		},
 	}
@@ -55,96 +46,56 @@ Exit code 0 when nothing differs, 5 when something differs.`,
 	return command
 }
 
-// diffFolders compares the models of two folders, in pairs.
-func diffFolders(c *cli.Common, ctx context.Context, cmd *cobra.Command, folders []string, opts rewrite.Options) error {
-	list, all, err := cli.Pairs[*modeldiff.Report](folders)
-	if err != nil {
-		return err
+// differs is the exit code of a comparison.
+func differs(d *modeldiff.Report) int {
+	if d.Same {
+		return 0
 	}
-	progress := cli.NewProgress(cmd.ErrOrStderr())
-	defer progress.Done()
-	same := len(all.Alone) == 0
-	for i, p := range list {
-		opts.Progress = cli.Each(progress.Say, i, len(list), p.B)
-		d, err := modeldiff.Run(ctx, p.A, p.B, modeldiff.Options{Rewrite: opts})
-		if err == nil {
-			all.Models, same = append(all.Models, d), same && d.Same
-		} else if err := all.Skip(ctx, p.B, err); err != nil {
-			return err
-		}
-	}
-	progress.Done()
-	if err := c.Show(cmd, all, func(w *cli.Writer) { all.Text(w, "compared", difference) }); err != nil {
-		return err
-	}
-	switch {
-	case len(all.Skipped) > 0:
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%d of %d pairs of models could not be compared", len(all.Skipped), len(list)))
-	case !same:
-		return cli.Exit(cli.ExitDiffers, cli.ErrReported)
-	}
-	return nil
+	return cli.ExitDiffers
 }
 
-// difference prints a diff: lines that begin with A are the first model's.
+// difference prints a diff: the first column is the first model's, A, the second B's.
 func difference(w *cli.Writer, d *modeldiff.Report) {
-	w.Line("%s", cli.Wrap("A "+d.A, "  "))
-	w.Line("%s", cli.Wrap("B "+d.B, "  "))
-	for _, part := range []struct {
-		title string
-		list  []modeldiff.Change
-	}{{"method", d.Methods}, {"attention", d.Sites}, {"input", d.Inputs}, {"output", d.Outputs}, {"operator set", d.Opsets}, {"metadata", d.Metadata}, {"weight", d.Weights.Changed}} {
-		w.List(alike(part.title, part.list))
+	w.Text("  ", "A %s", d.A)
+	w.Text("  ", "B %s", d.B)
+	var alike []modeldiff.Difference
+	names := map[modeldiff.Difference][]string{}
+	for _, c := range d.Differences {
+		switch c.What {
+		case modeldiff.Renamed, modeldiff.OnlyA, modeldiff.OnlyB: // as many as a model has weights
+			continue
+		}
+		name := c.Where
+		if c.Where = ""; c.What == modeldiff.Method || c.What == modeldiff.Node {
+			c.Where = name
+		}
+		if names[c] == nil {
+			alike = append(alike, c)
+		}
+		names[c] = append(names[c], name)
 	}
-	var nodes []string
-	for _, n := range d.Nodes {
-		nodes = append(nodes, cli.Wrap(fmt.Sprintf("  %-40s %7d %7d  %+d", n.Op, n.A, n.B, n.B-n.A), "    "))
+	var rows []cli.Row
+	for _, c := range alike {
+		all := names[c]
+		if c.Where = all[0]; len(all) > 1 {
+			c.Where += fmt.Sprintf(" and %d more", len(all)-1)
+		}
+		rows = append(rows, cli.Row{Difference: c})
 	}
-	if len(nodes) > 0 {
-		w.Line("nodes %44s %7s", "A", "B")
+	cli.Differences(w, "", "A", "B", rows)
+	if !d.Graph && len(d.Of(modeldiff.Node)) == 0 {
+		w.Text("  ", "nodes: the same number of each op; attributes, names, wiring, order or the places of external data differ")
 	}
-	w.List(nodes)
-	if len(nodes) == 0 && !d.Graph {
-		w.Line("%s", cli.Wrap("nodes: the same number of each op; attributes, names, wiring, order or the places of external data differ", "  "))
-	}
-	weights := d.Weights
-	w.Line("%s", cli.Wrap(fmt.Sprintf("weights and other constants: %d the same, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",
-		weights.Same, len(weights.Changed), len(weights.Renamed), len(weights.OnlyA), len(weights.OnlyB), float64(weights.Read)/1e6), "  "))
-	w.Line("%s", cli.Wrap(fmt.Sprintf("bytes: %d and %d, in external data %d and %d", d.Bytes[0], d.Bytes[1], d.External[0], d.External[1]), "  "))
+	count := func(kind string) int { return len(d.Of(kind)) }
+	w.Text("  ", "weights and other constants: %d the same, %d changed, %d renamed, %d only in A, %d only in B; %.1f MB were read to compare them",
+		d.SameWeights, count(modeldiff.Weight), count(modeldiff.Renamed), count(modeldiff.OnlyA), count(modeldiff.OnlyB), float64(d.Read)/1e6)
+	w.Text("  ", "bytes: %d and %d, in external data %d and %d", d.Bytes[0], d.Bytes[1], d.External[0], d.External[1])
 	for _, note := range d.Notes {
-		w.Line("%s", cli.Wrap(note, "  "))
+		w.Text("  ", "%s", note)
 	}
 	if d.Same {
 		w.Line("SAME.")
 		return
 	}
 	w.Line("DIFFERENT.")
-}
-
-// alike writes changes. Those with the same A and B become one entry.
-func alike(title string, list []modeldiff.Change) (lines []string) {
-	var order []modeldiff.Change
-	names := map[modeldiff.Change][]string{}
-	for _, c := range list {
-		key := modeldiff.Change{A: c.A, B: c.B}
-		if names[key] == nil {
-			order = append(order, key)
-		}
-		names[key] = append(names[key], c.Name)
-	}
-	for _, c := range order {
-		who := names[c][0]
-		if more := len(names[c]) - 1; more > 0 {
-			who += fmt.Sprintf(" and %d more", more)
-		}
-		lines = append(lines, cli.Wrap(title+" "+who, "    ")+"\n"+side("A", c.A)+"\n"+side("B", c.B))
-	}
-	return lines
-}
-
-func side(name, text string) string {
-	if text == "" {
-		text = "-"
-	}
-	return cli.Wrap("  "+name+" "+text, "      ")
 }

@@ -70,50 +70,37 @@ func inspect(c *cli.Common, ctx context.Context, cmd *cobra.Command, path string
 	if err := c.ShowReport(cmd, report, func(w *cli.Writer) { inspection(w, report) }); err != nil {
 		return err
 	}
-	if report.Unproven() > 0 {
-		return cli.Exit(cli.ExitPartial, cli.ErrReported)
-	}
-	return nil
+	return cli.Reported(unproven(report))
 }
 
 // inspectFolder shows every model of a folder. Those without rotary attention are named.
 func inspectFolder(c *cli.Common, ctx context.Context, cmd *cobra.Command, folder string, opts rewrite.Options) error {
-	paths, err := modelfiles.List(folder)
-	if err != nil {
-		return err
+	return cli.Work[*rewrite.Report]{
+		Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) (*rewrite.Report, error) {
+			opts.Progress = say
+			return inspected(ctx, p.B, opts)
+		},
+		Text: inspection, Done: "inspected", Failed: "could not be inspected",
+		Code:    unproven,
+		Unable:  func(err error) int { return failedUnless(errors.Is(err, rewrite.ErrNoAttention)) },
+		Nothing: cli.Exit(cli.ExitNoAttention, fmt.Errorf("no model in %s has rotary attention", folder)),
+	}.Folders(ctx, c, cmd, []string{folder}, cli.NewProgress(cmd.ErrOrStderr()))
+}
+
+// unproven is the exit code of what was seen of a model.
+func unproven(report *rewrite.Report) int {
+	if report.Unproven() > 0 {
+		return cli.ExitPartial
 	}
-	progress := cli.NewProgress(cmd.ErrOrStderr())
-	defer progress.Done()
-	all := &cli.OfFolder[*rewrite.Report]{Models: []*rewrite.Report{}, Skipped: []cli.Skipped{}}
-	failed, unproven := 0, 0
-	for i, path := range paths {
-		opts.Progress = cli.Each(progress.Say, i, len(paths), path)
-		report, err := inspected(ctx, path, opts)
-		switch {
-		case err == nil:
-			all.Models = append(all.Models, report)
-			unproven += report.Unproven()
-			continue
-		case !errors.Is(err, rewrite.ErrNoAttention):
-			failed++
-		}
-		if err := all.Skip(ctx, path, err); err != nil {
-			return err
-		}
+	return 0
+}
+
+// failedUnless is the exit code of a model of a folder with which nothing was done, 0 where none is to be done.
+func failedUnless(none bool) int {
+	if none {
+		return 0
 	}
-	progress.Done()
-	err = c.Show(cmd, all, func(w *cli.Writer) { all.Text(w, "inspected", inspection) })
-	switch {
-	case err != nil:
-		return err
-	case failed > 0:
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%d of %d models could not be inspected", failed, len(paths)))
-	case len(all.Models) == 0:
-		return cli.Exit(cli.ExitNoAttention, fmt.Errorf("no model in %s has rotary attention", folder))
-	case unproven > 0:
-		return cli.Exit(cli.ExitPartial, cli.ErrReported)
-	}
-	return nil
+	return cli.ExitFailed
 }
 
 // inspected opens a model and looks at it.
@@ -159,7 +146,7 @@ func inspection(w *cli.Writer, report *rewrite.Report) {
 	cli.ProvenWith(w, report.Record)
 	beforeRewrite(w, report.Record)
 	if holdsOps { // what other targets wrote cannot be undone
-		w.Line("%s", cli.Wrap("It can be rewritten again from these values. --restore removes its methods.", ""))
+		w.Text("", "It can be rewritten again from these values. --restore removes its methods.")
 	}
 }
 
@@ -169,7 +156,7 @@ func fallback(w *cli.Writer, d *rewrite.Fallback) {
 		w.Line("It has no fallback, so it runs only with the op library.")
 		return
 	}
-	w.Line("%s", cli.Wrap(fmt.Sprintf("Without the op library it still runs, more slowly, on its fallback (%s, %s).", strings.Join(d.Ops, ", "), cli.Kilobytes(d.Bytes)), ""))
+	w.Text("", "Without the op library it still runs, more slowly, on its fallback (%s, %s).", strings.Join(d.Ops, ", "), cli.Kilobytes(d.Bytes))
 }
 
 // beforeRewrite says what the attention layers of a model were before any rewrite.

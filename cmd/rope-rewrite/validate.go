@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/validate"
 )
 
@@ -78,32 +79,28 @@ func (v *validateCommand) run(cmd *cobra.Command, args []string) error {
 	if opts.Rewrite, err = v.Options(); err != nil {
 		return err
 	}
-	progress := cli.NewStages(cmd.ErrOrStderr())
-	defer progress.Done()
-	opts.Rewrite.Progress = progress.Say
-	if cli.IsFolder(args[0]) {
-		return v.folders(cmd, args, opts, progress)
+	if v.html != "" && cli.IsFolder(args[0]) {
+		return cli.Usage("--html is for two models, and these are folders")
 	}
-	report, err := v.compare(cmd.Context(), args[0], args[1], opts)
-	progress.Done()
-	if unrun := (*validate.UnrunError)(nil); errors.As(err, &unrun) {
-		return cli.Exit(cli.ExitNotShown, err)
-	}
-	if err != nil {
-		return err
-	}
-	if err := v.Show(cmd, report, func(w *cli.Writer) { verdict(w, report) }); err != nil {
-		return err
-	}
-	if v.html != "" {
-		if err := writeValidation(v.html, report); err != nil {
-			return err
-		}
-	}
-	if code := exitCode(report.Verdict); code != 0 {
-		return cli.Exit(code, cli.ErrReported)
-	}
-	return nil
+	return cli.Work[*validate.Report]{
+		Do: func(ctx context.Context, p modelfiles.Pair, say func(string)) (*validate.Report, error) {
+			opts.Rewrite.Progress = say
+			report, err := v.compare(ctx, p.A, p.B, opts)
+			if err == nil && v.html != "" {
+				err = writeValidation(v.html, report)
+			}
+			return report, err
+		},
+		Name: func(r *validate.Report) string { return r.Patched },
+		Text: verdict, Done: "compared", Failed: "are not what they should be, or could not be compared",
+		Code: func(r *validate.Report) int { return exitCode(r.Verdict) },
+		Unable: func(err error) int {
+			if unrun := (*validate.UnrunError)(nil); errors.As(err, &unrun) {
+				return cli.ExitNotShown
+			}
+			return cli.ExitFailed
+		},
+	}.Run(cmd.Context(), v.Common, cmd, args, cli.NewStages(cmd.ErrOrStderr()))
 }
 
 // exitCode is that of a verdict.
@@ -128,56 +125,6 @@ func (v *validateCommand) compare(ctx context.Context, original, patched string,
 		opts.Length = 0
 	}
 	return validate.Run(ctx, original, patched, opts)
-}
-
-// folders compares the models of two folders, in pairs.
-func (v *validateCommand) folders(cmd *cobra.Command, args []string, opts validate.Options, progress *cli.Progress) error {
-	if v.html != "" {
-		return cli.Usage("--html is for two models, and these are folders")
-	}
-	list, all, err := cli.Pairs[*validate.Report](args)
-	if err != nil {
-		return err
-	}
-	worst, failed := 0, 0
-	for i, p := range list {
-		opts.Rewrite.Progress = cli.Each(progress.Say, i, len(list), p.B)
-		report, err := v.compare(cmd.Context(), p.A, p.B, opts)
-		unrun := (*validate.UnrunError)(nil)
-		switch {
-		case err == nil:
-			all.Models = append(all.Models, report)
-			if code := exitCode(report.Verdict); code == cli.ExitFailed {
-				failed++
-			} else {
-				worst = max(worst, code)
-			}
-			continue
-		case errors.As(err, &unrun):
-			worst = max(worst, cli.ExitNotShown)
-		default:
-			failed++
-		}
-		if err := all.Skip(cmd.Context(), p.B, err); err != nil {
-			return err
-		}
-	}
-	progress.Done()
-	err = v.Show(cmd, all, func(w *cli.Writer) {
-		all.Text(w, "compared", func(w *cli.Writer, r *validate.Report) {
-			w.Line("%s", cli.Wrap(r.Patched, "  "))
-			verdict(w, r)
-		})
-	})
-	switch {
-	case err != nil:
-		return err
-	case failed > 0:
-		return cli.Exit(cli.ExitFailed, fmt.Errorf("%d of %d models are not what they should be, or could not be compared", failed, len(list)))
-	case worst > 0:
-		return cli.Exit(worst, cli.ErrReported)
-	}
-	return nil
 }
 
 // rows are the tokens of the user's own inputs, nil without any. They are cut to a length,
@@ -216,14 +163,23 @@ func verdict(w *cli.Writer, r *validate.Report) {
 		}
 	}
 	for _, note := range r.Notes {
-		w.Line("%s", cli.Wrap(note, ""))
+		w.Text("", "%s", note)
 	}
 	agreement(w, r)
 	graph(w, r)
 	if r.Claim != nil && r.Claim.Changes {
-		claimed(w, r)
-		return
+		methods(w, r.Claim.Methods)
 	}
+	if r.Claim != nil {
+		offLayers(w, r.Claim)
+	}
+	w.Text("", "%s", conclusion(r))
+}
+
+// conclusion is what all the rest comes to.
+func conclusion(r *validate.Report) string {
+	claim, rebuilt := r.Claim, r.Rebuilt
+	claims := claim != nil && claim.Changes
 	bound := fmt.Sprintf("twice what rounding does to the original (%.1e of the logits' range)", r.Rounding)
 	if r.Tolerance > 0 {
 		bound = fmt.Sprintf("%.0e of the logits' range", r.Tolerance)
@@ -231,38 +187,39 @@ func verdict(w *cli.Writer, r *validate.Report) {
 	if r.Short && r.Tolerance == 0 {
 		bound += ", or the patched model's error against float32 at most twice the original's"
 	}
-	switch {
-	case r.Verdict == validate.NotConfirmed:
-		notConfirmed(w)
-	case r.Verdict == validate.NotShown && r.Fallback != nil && !r.Fallback.Agrees:
-		w.Line("%s", cli.Wrap("NOT SHOWN: its fallback could not be run.", ""))
-	case r.Verdict == validate.Same:
-		w.Line("%s", cli.Wrap(fmt.Sprintf("SAME: every difference is at most %s.", bound), ""))
-		return
-	case r.Verdict == validate.SameOutputs:
-		w.Line("%s", cli.Wrap(fmt.Sprintf("SAME OUTPUTS: on these inputs every difference is at most %s. The files were not compared.", bound), ""))
-		return
-	case r.Verdict == validate.NotShown:
-		w.Line("%s", cli.Wrap("NOT SHOWN: the effect of rounding on the original could not be measured, so the difference has no bound; give --tolerance.", ""))
-	case r.Same:
-		w.Line("%s", cli.Wrap("DIFFERENT: the file was changed after it was written, though the logits agree on these inputs.", ""))
-	default:
-		w.Line("%s", cli.Wrap(fmt.Sprintf("DIFFERENT: a difference is larger than allowed. Allowed is at most %s.", bound), ""))
+	layers := ""
+	if claim != nil && !claims && len(claim.Layers) > 0 && claim.Holds {
+		layers = " Every attention layer computes what its record says."
 	}
-	if r.Claim != nil {
-		offLayers(w, r.Claim)
-		switch {
-		case len(r.Claim.Layers) == 0 || !r.Claim.Holds:
-		case r.Verdict == validate.NotShown || r.Verdict == validate.NotConfirmed:
-			w.Line("%s", cli.Wrap("Every attention layer computes what its record says.", ""))
-		default:
-			w.Line("%s", cli.Wrap("Every attention layer computes what its record says, so the difference comes from elsewhere in the model.", ""))
-		}
+	switch v := r.Verdict; {
+	case v == validate.Same:
+		return "SAME: every difference is at most " + bound + "."
+	case v == validate.SameOutputs:
+		return "SAME OUTPUTS: on these inputs every difference is at most " + bound + ". The files were not compared."
+	case v == validate.AsClaimed:
+		return asClaimed(r)
+	case v == validate.NotConfirmed:
+		return "NOT CONFIRMED: the logits are right on these inputs, but the file is not the expected one, so others may show a difference." + layers
+	case v == validate.NotShown && r.Fallback != nil && !r.Fallback.Agrees:
+		return "NOT SHOWN: its fallback could not be run." + layers
+	case v == validate.NotShown && !claims:
+		return "NOT SHOWN: the effect of rounding on the original could not be measured, so the difference has no bound; give --tolerance." + layers
+	case v == validate.NotShown && rebuilt == nil:
+		return "NOT SHOWN: the nodes outside the attention layers could not be compared."
+	case v == validate.NotShown && rebuilt.First == nil:
+		return "NOT SHOWN: not every layer with a method could be compared with a reference of it."
+	case v == validate.NotShown:
+		return "NOT SHOWN: on these inputs the logits equal the original's, because the inputs are too short for the methods; feed longer ones with --length."
+	case v == validate.Different && r.Same:
+		return "DIFFERENT: the file was changed after it was written, though the logits agree on these inputs." + layers
+	case v == validate.Different:
+		return "DIFFERENT: a difference is larger than allowed. Allowed is at most " + bound + "." + layers
+	case !claim.Holds:
+		return "NOT AS CLAIMED: an attention layer does not compute what its record says."
+	case rebuilt != nil && rebuilt.First != nil && rebuilt.First.Altered || r.Fallback != nil && r.Fallback.Differs:
+		return "NOT AS CLAIMED: the file was changed after it was written."
 	}
-}
-
-func notConfirmed(w *cli.Writer) {
-	w.Line("%s", cli.Wrap("NOT CONFIRMED: the logits are right on these inputs, but the file is not the expected one, so others may show a difference.", ""))
+	return "NOT AS CLAIMED: its logits differ from those of the original with these methods."
 }
 
 // graph says whether the file is what its record says, or in what it first differs.
@@ -272,20 +229,18 @@ func graph(w *cli.Writer, r *validate.Report) {
 		subject = "the original is, and has no record of a rewrite of it"
 	}
 	switch b := r.Rebuilt; {
-	case r.Exchanged != "":
-		w.Line("%s", cli.Wrap("The file has other outputs than the original: "+r.Exchanged+".", ""))
 	case b == nil:
 	case b.First != nil:
-		w.Line("%s", cli.Wrap("The file is not what "+subject+": "+b.First.What+".", ""))
+		w.Text("", "%s", "The file is not what "+subject+": "+b.First.String()+".")
 	case r.Claim == nil:
 		w.Line("Node by node and weight by weight, the file is the original.")
 	case b.Optimized:
-		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says, after ONNX Runtime's basic optimisations of both.", ""))
+		w.Text("", "Node by node and weight by weight, the file is what its record says, after ONNX Runtime's basic optimisations of both.")
 	default:
-		w.Line("%s", cli.Wrap("Node by node and weight by weight, the file is what its record says.", ""))
+		w.Text("", "Node by node and weight by weight, the file is what its record says.")
 	}
 	if b := r.Rebuilt; b != nil && len(b.Dropped) > 0 {
-		w.Line("%s", cli.Wrap(fmt.Sprintf("Its fallback (%s) was left out by what saved the file, so it runs only with the op library.", strings.Join(b.Dropped, ", ")), ""))
+		w.Text("", "Its fallback (%s) was left out by what saved the file, so it runs only with the op library.", strings.Join(b.Dropped, ", "))
 	}
 	f := r.Fallback
 	if f == nil {
@@ -294,10 +249,10 @@ func graph(w *cli.Writer, r *validate.Report) {
 	names := strings.Join(f.Unknown, ", ")
 	switch {
 	case f.Agrees:
-		w.Line("%s", cli.Wrap(fmt.Sprintf("Unknown fallback, agrees numerically (%s): no known version of rope-rewrite writes it, but on a few tokens it gives what the op gives.", names), ""))
+		w.Text("", "Unknown fallback, agrees numerically (%s): no known version of rope-rewrite writes it, but on a few tokens it gives what the op gives.", names)
 	case f.Differs:
-		w.Line("%s", cli.Wrap(fmt.Sprintf("Its fallback (%s) does not give what the op gives: %s.", names, f.Why), ""))
+		w.Text("", "Its fallback (%s) does not give what the op gives: %s.", names, f.Why)
 	default:
-		w.Line("%s", cli.Wrap(fmt.Sprintf("Unknown fallback (%s), which could not be run: %s.", names, f.Why), ""))
+		w.Text("", "Unknown fallback (%s), which could not be run: %s.", names, f.Why)
 	}
 }

@@ -145,12 +145,10 @@ func adds(m *onnx.Model) {
 // place is the first place that a report names.
 func place(r *validate.Report) string {
 	switch {
-	case r.Exchanged != "":
-		return r.Exchanged
 	case r.Fallback != nil && r.Fallback.Differs:
 		return r.Fallback.Why
 	case r.Rebuilt != nil && r.Rebuilt.First != nil:
-		return r.Rebuilt.First.What
+		return r.Rebuilt.First.String()
 	}
 	return ""
 }

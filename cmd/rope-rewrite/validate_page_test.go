@@ -15,8 +15,8 @@ import (
 func TestValidationPageEscapesNames(t *testing.T) {
 	for _, name := range append(testmarkup.Hostile, strings.Repeat("long ", 10_000)) {
 		report := &validate.Report{Original: name, Patched: name, Verdict: validate.Different, Notes: []string{"The node " + name + " differs."},
-			Rebuilt: &validate.Rebuilt{First: &modeldiff.Difference{What: name, Altered: true}},
-			Claim:   &validate.Claim{Layers: []validate.Layer{{Node: name}}, Skipped: []string{name}}}
+			Rebuilt: &validate.Rebuilt{First: &modeldiff.FileDifference{Difference: modeldiff.Difference{What: name, Where: name}, Altered: true}},
+			Claim:   &validate.Claim{Layers: []validate.Layer{{Node: name}}}}
 		path := filepath.Join(t.TempDir(), "page.html")
 		if err := writeValidation(path, report); err != nil {
 			t.Fatal(err)

@@ -27,10 +27,10 @@ func agreement(w *cli.Writer, r *validate.Report) {
 	}
 	for _, c := range r.Cases {
 		if c.First >= 0 {
-			w.Line("%s", cli.Wrap(fmt.Sprintf("%s: the greedy next token first differs at token %d.", c.Name, c.First), ""))
+			w.Text("", "%s: the greedy next token first differs at token %d.", c.Name, c.First)
 		}
 	}
-	w.Line("%s", cli.Wrap("Rounding is the original against itself, computed in another way, as a share of the range.", ""))
+	w.Text("", "Rounding is the original against itself, computed in another way, as a share of the range.")
 	costs(w, r)
 }
 
@@ -59,10 +59,10 @@ func costs(w *cli.Writer, r *validate.Report) {
 		cost = "both cost here"
 	}
 	if len(r.Cases) == 0 || r.Cases[0].Cost == nil {
-		w.Line("%s", cli.Wrap(text+" What that costs is not shown beside the methods; rope-rewrite eval compares two models with the same methods.", ""))
+		w.Text("", "%s", text+" What that costs is not shown beside the methods; rope-rewrite eval compares two models with the same methods.")
 		return
 	}
-	w.Line("%s", cli.Wrap(text+" This is what "+cost+", beside the original as it is:", ""))
+	w.Text("", "%s", text+" This is what "+cost+", beside the original as it is:")
 	w.Line("%-31s %9s %9s %7s %7s", "", "mean", "KL, nats", "top-1", "top-5")
 	for _, c := range r.Cases {
 		if k := c.Cost; k != nil {
@@ -70,47 +70,29 @@ func costs(w *cli.Writer, r *validate.Report) {
 		}
 	}
 	if c := r.Costly(); c != nil && r.CacheType != "" {
-		w.Line("%s", cli.Wrap(fmt.Sprintf("COSTLY: %s loses %.2g nats a token by its %s caches, more than the %g that are usual at most. %s", c.Name, c.Cost.KL, r.CacheType, validate.CostlyKL, advice), ""))
+		w.Text("", "COSTLY: %s loses %.2g nats a token by its %s caches, more than the %g that are usual at most. %s", c.Name, c.Cost.KL, r.CacheType, validate.CostlyKL, advice)
 	}
 }
 
-// claimed is the verdict on a model whose record says that its output differs.
-func claimed(w *cli.Writer, r *validate.Report) {
+// methods shows what a model has that changes its output, and what that does to short rows: those that it does not
+// change must have the original's logits.
+func methods(w *cli.Writer, list []provenance.Edit) {
 	w.Line("")
-	if len(r.Claim.Methods) == 0 {
+	if len(list) == 0 {
 		w.Line("Its record says that the original's methods were removed.")
 	} else {
 		w.Line("It has methods that the original does not have:")
 	}
-	for _, m := range r.Claim.Methods {
-		w.Line("%s", cli.Wrap("  "+cli.MethodText(m), "    "))
+	for _, m := range list {
+		w.Text("    ", "  %s", cli.MethodText(m))
 	}
-	for _, s := range consequences(r) {
-		w.Line("%s", cli.Wrap(s, ""))
-	}
-	offLayers(w, r.Claim)
-	switch {
-	case r.Verdict == validate.NotConfirmed:
-		notConfirmed(w)
-	case r.Verdict == validate.NotShown && r.Fallback != nil && !r.Fallback.Agrees:
-		w.Line("%s", cli.Wrap("NOT SHOWN: its fallback could not be run.", ""))
-	case r.Verdict == validate.NotShown && r.Rebuilt != nil && r.Rebuilt.First == nil:
-		w.Line("%s", cli.Wrap("NOT SHOWN: not every layer with a method could be compared with a reference of it.", ""))
-	case r.Verdict == validate.NotShown && r.Rebuilt != nil:
-		w.Line("%s", cli.Wrap("NOT SHOWN: on these inputs the logits equal the original's, because the inputs are too short for the methods; feed longer ones with --length.", ""))
-	case r.Verdict == validate.NotShown:
-		w.Line("%s", cli.Wrap("NOT SHOWN: the nodes outside the attention layers could not be compared.", ""))
-	case r.Verdict == validate.AsClaimed:
-		w.Line("%s", cli.Wrap(asClaimed(r), ""))
-		if r.Same {
-			w.Line("%s", cli.Wrap("SAME: on these inputs the logits also equal the original's.", ""))
+	for _, m := range list {
+		switch name, _, _ := strings.Cut(m.Given, ":"); {
+		case m.What == "positions" && name == "string":
+			w.Text("", "STRING changes nothing in rows of at most %s tokens.", cli.ValueText(m.Setting("shift")))
+		case m.What == "scaling" && name == "yarn":
+			w.Line("YaRN changes rows of every length.")
 		}
-	case !r.Claim.Holds:
-		w.Line("%s", cli.Wrap("NOT AS CLAIMED: an attention layer does not compute what its record says.", ""))
-	case r.Exchanged != "" || r.Rebuilt != nil && r.Rebuilt.First != nil && r.Rebuilt.First.Altered || r.Fallback != nil && r.Fallback.Differs:
-		w.Line("%s", cli.Wrap("NOT AS CLAIMED: the file was changed after it was written.", ""))
-	default:
-		w.Line("%s", cli.Wrap("NOT AS CLAIMED: its logits differ from those of the original with these methods.", ""))
 	}
 }
 
@@ -129,11 +111,14 @@ func asClaimed(r *validate.Report) string {
 	if compared {
 		text += fmt.Sprintf("; the logits equal those of the original with these methods, within %.1e of the range", largest)
 	}
-	return text + "."
+	text += "."
+	if r.Same {
+		text += " On these inputs the logits also equal the original's."
+	}
+	return text
 }
 
-// offLayers names the first attention layer that does not compute what its record says, and what
-// was skipped.
+// offLayers names the first attention layer that does not compute what its record says.
 func offLayers(w *cli.Writer, c *validate.Claim) {
 	wrong := 0
 	for _, l := range c.Layers {
@@ -148,26 +133,6 @@ func offLayers(w *cli.Writer, c *validate.Claim) {
 	if wrong > 1 {
 		w.Line("%d of %d attention layers are wrong.", wrong, len(c.Layers))
 	}
-	var skipped []string
-	for _, s := range c.Skipped {
-		skipped = append(skipped, cli.Wrap("Not compared: "+s, "  "))
-	}
-	w.List(skipped)
-}
-
-// consequences say what methods do to short rows. Rows that they do not change must have the
-// original's logits.
-func consequences(r *validate.Report) (list []string) {
-	for _, m := range r.Claim.Methods {
-		name, _, _ := strings.Cut(m.Given, ":")
-		switch {
-		case m.What == "positions" && name == "string":
-			list = append(list, fmt.Sprintf("STRING changes nothing in rows of at most %s tokens.", cli.ValueText(m.Setting("shift"))))
-		case m.What == "scaling" && name == "yarn":
-			list = append(list, "YaRN changes rows of every length.")
-		}
-	}
-	return list
 }
 
 //go:embed validate.html
@@ -176,12 +141,10 @@ var validatePage string
 // writeValidation writes the comparison as one page.
 func writeValidation(path string, r *validate.Report) error {
 	t, err := template.New("validate").Funcs(template.FuncMap{
-		"method":  func(m provenance.Edit) string { return cli.MethodText(m) },
-		"quote":   cli.Quote,
-		"name":    func(text string) string { return cli.Quote(short.Name(text)) },
-		"title":   func(v validate.Verdict) string { return strings.ToUpper(string(v[:1])) + string(v[1:]) },
-		"e":       func(x float64) string { return fmt.Sprintf("%.1e", x) },
-		"percent": func(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) },
+		"text":  func(r *validate.Report) string { return cli.Text(func(w *cli.Writer) { verdict(w, r) }) },
+		"name":  func(text string) string { return cli.Quote(short.Name(text)) },
+		"title": func(v validate.Verdict) string { return strings.ToUpper(string(v[:1])) + string(v[1:]) },
+		"e":     func(x float64) string { return fmt.Sprintf("%.1e", x) },
 	}).Parse(validatePage)
 	if err != nil {
 		return err

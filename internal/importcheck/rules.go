@@ -19,7 +19,7 @@ const All = "everything"
 // Rules are all folders with packages. The longest folder that a package lies in counts.
 var Rules = []Rule{
 	{"cmd/rope-rewrite", "the command line: one file per sub-command", []string{All}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
-	{"cmd/internal/cli", "what sub-commands share: flags, limits, mistakes, the screen", []string{"rewrite", "provenance", "customop", "onnx", "rope", "lm", "internal/configfile", "internal/modelfiles", "internal/ranges", "internal/suggest"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{"cmd/internal/cli", "what sub-commands share: flags, limits, mistakes, the screen", []string{"rewrite", "provenance", "customop", "onnx", "rope", "lm", "difference", "internal/configfile", "internal/modelfiles", "internal/ranges", "internal/suggest"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{"cmd/internal/diagram", "pictures of a method: what is drawn", []string{"cmd/internal/figure", "rope"}, nil},
 	{"cmd/internal/figure", "pictures of a method: how it looks", nil, []string{"gonum.org/v1/plot"}},
 	{"cmd/internal/cachescales", "which scales the caches of a model need as int8", []string{"rewrite", "onnx", "internal"}, nil},
@@ -35,8 +35,9 @@ var Rules = []Rule{
 
 	{"validate/capture", "what each attention layer of a model reads and gives", []string{"rewrite", "rope", "onnx", "internal/decoder", "internal/engine"}, nil},
 	{"validate", "whether a rewritten model computes what its record says", []string{"modeldiff", "rewrite", "provenance", "customop", "lm", "rope", "onnx", "internal"}, nil},
-	{"modeldiff", "in what two models differ", []string{"audit", "rewrite", "provenance", "onnx", "customop"}, nil},
-	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "internal/modelconfig", "internal/modelfiles", "internal/ranges"}, nil},
+	{"modeldiff", "in what two models differ", []string{"audit", "rewrite", "provenance", "onnx", "customop", "difference", "internal/ranges"}, nil},
+	{"audit", "whether a model computes what its configuration claims", []string{"rewrite", "rope", "onnx", "difference", "internal/modelconfig", "internal/ranges"}, nil},
+	{"difference", "the shape of a difference of two models, or of a model and a claim", nil, nil},
 
 	{"rewrite", "graphs: find, measure, verify, edit, lower", []string{"rope", "onnx", "customop", "provenance", "internal/engine", "internal/float16", "internal/modelconfig", "internal/ranges", "internal/version"}, []string{"google.golang.org/protobuf", "github.com/x448/float16"}},
 	{"rewrite/definition", "the op's fallback: ONNX functions of standard operators", []string{"onnx", "customop", "rewrite/internal/ir"}, nil},

@@ -19,3 +19,10 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+func TestTogether(t *testing.T) {
+	got, texts := ranges.Together([]string{"b", "a", "b", "b"}, []int{1, 3, 5, 6})
+	if fmt.Sprint(got, texts) != "[b a] [1,5-6 3]" {
+		t.Errorf("%v %v", got, texts)
+	}
+}

@@ -20,7 +20,7 @@ var Hostile = []string{
 }
 
 // known are elements of our own pages and pictures.
-var known = regexp.MustCompile(`^(html|meta|title|style|h1|h2|p|br|b|table|tr|th|td|dl|dt|dd|picture|source|img|svg|g|path|rect|text|line|image|defs|clipPath|desc)$`)
+var known = regexp.MustCompile(`^(html|meta|title|style|h1|h2|p|pre|br|b|table|tr|th|td|dl|dt|dd|picture|source|img|svg|g|path|rect|text|line|image|defs|clipPath|desc)$`)
 
 // Check parses a page (HTML) or a picture (SVG) and fails where it has an element or an attribute that is not of ours, or a character that
 // turns what follows around.

@@ -41,6 +41,14 @@ func Usage(format string, args ...any) error {
 // ErrReported ends the command with a code after everything was said.
 var ErrReported = errors.New("")
 
+// Reported ends the command with a code, 0 too, after everything was said.
+func Reported(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return Exit(code, ErrReported)
+}
+
 // complain says what went wrong: all of it, or a few lines.
 func complain(stderr io.Writer, text string, all bool) {
 	text = Quote("rope-rewrite: " + text)

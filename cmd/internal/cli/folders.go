@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -38,39 +37,107 @@ func TwoModels(first, second string) cobra.PositionalArgs {
 	}
 }
 
-// Pairs are the models of two folders that belong together.
-func Pairs[T any](folders []string) ([]modelfiles.Pair, *OfFolder[T], error) {
-	list, alone, err := modelfiles.Pairs(folders[0], folders[1])
-	return list, &OfFolder[T]{Models: []T{}, Skipped: []Skipped{}, Alone: slices.Concat([]string{}, alone)}, err
+// Work is what a command does with each model of a folder, or with each two models of one name of two folders.
+type Work[T any] struct {
+	Do   func(ctx context.Context, p modelfiles.Pair, say func(string)) (T, error)
+	Name func(T) string // stands above the text in a folder; nil where the text has it
+	Text func(*Writer, T)
+	Done string // what was done with a model, for example "compared"
+
+	Code    func(T) int     // the exit code of a result
+	Unable  func(error) int // the exit code of a model with which nothing could be done
+	Failed  string          // what those are whose code is ExitFailed
+	Alone   int             // the exit code where only one folder has a model
+	Nothing error           // ends the command where there is no result
 }
 
-// Skip notes why a model could not be looked at, unless the whole work has to end.
-func (f *OfFolder[T]) Skip(ctx context.Context, model string, err error) error {
-	if ctx.Err() != nil || errors.Is(err, rewrite.ErrMemory) {
+// Run does the work for two models, or for two folders.
+func (work Work[T]) Run(ctx context.Context, c *Common, cmd *cobra.Command, args []string, progress *Progress) error {
+	if IsFolder(args[0]) {
+		return work.Folders(ctx, c, cmd, args, progress)
+	}
+	defer progress.Done()
+	result, err := work.Do(ctx, modelfiles.Pair{A: args[0], B: args[1]}, progress.Say)
+	progress.Done()
+	if err != nil {
+		if code := work.Unable(err); code > ExitFailed {
+			return Exit(code, err)
+		}
 		return err
 	}
-	f.Skipped = append(f.Skipped, Skipped{model, Sentence(err)})
-	return nil
+	if err := c.Show(cmd, result, func(w *Writer) { work.Text(w, result) }); err != nil {
+		return err
+	}
+	return Reported(work.Code(result))
 }
 
-// Text prints each model's text, and what was skipped. what is the work.
-func (f *OfFolder[T]) Text(w *Writer, what string, one func(*Writer, T)) {
+// Folders does the work for one folder or two. Of exit codes ExitFailed counts most, and then the largest.
+func (work Work[T]) Folders(ctx context.Context, c *Common, cmd *cobra.Command, folders []string, progress *Progress) error {
+	defer progress.Done()
+	all := &OfFolder[T]{Models: []T{}, Skipped: []Skipped{}, Alone: []string{}}
+	list, alone, err := pairs(folders)
+	if err != nil {
+		return err
+	}
+	failed, worst := 0, 0
+	if all.Alone = append(all.Alone, alone...); len(alone) > 0 {
+		worst = work.Alone
+	}
+	for i, p := range list {
+		result, err := work.Do(ctx, p, func(what string) { progress.Say(fmt.Sprintf("%d of %d, %s: %s", i+1, len(list), p.B, what)) })
+		code := 0
+		switch {
+		case err == nil:
+			all.Models, code = append(all.Models, result), work.Code(result)
+		case ctx.Err() != nil || errors.Is(err, rewrite.ErrMemory):
+			return err
+		default:
+			all.Skipped, code = append(all.Skipped, Skipped{p.B, Sentence(err)}), work.Unable(err)
+		}
+		if code == ExitFailed {
+			failed++
+			continue
+		}
+		worst = max(worst, code)
+	}
+	progress.Done()
+	err = c.Show(cmd, all, func(w *Writer) { all.text(w, work) })
+	switch {
+	case err != nil:
+		return err
+	case failed > 0:
+		return Exit(ExitFailed, fmt.Errorf("%d of %d models %s", failed, len(list), work.Failed))
+	case worst == 0 && len(all.Models) == 0:
+		return work.Nothing
+	}
+	return Reported(worst)
+}
+
+// pairs are the models of one folder, or those of two that belong together.
+func pairs(folders []string) (list []modelfiles.Pair, alone []string, err error) {
+	if len(folders) == 2 {
+		return modelfiles.Pairs(folders[0], folders[1])
+	}
+	paths, err := modelfiles.List(folders[0])
+	for _, path := range paths {
+		list = append(list, modelfiles.Pair{B: path})
+	}
+	return list, nil, err
+}
+
+// text prints each model's text, and what was skipped.
+func (f *OfFolder[T]) text(w *Writer, work Work[T]) {
 	for _, m := range f.Models {
-		one(w, m)
+		if work.Name != nil {
+			w.Text("  ", "%s", work.Name(m))
+		}
+		work.Text(w, m)
 		w.Line("")
 	}
 	for _, s := range f.Skipped {
-		w.Line("%s", Wrap(fmt.Sprintf("%s: not %s: %s", s.Model, what, s.Why), "  "))
+		w.Text("  ", "%s: not %s: %s", s.Model, work.Done, s.Why)
 	}
 	for _, path := range f.Alone {
-		w.Line("%s", Wrap(path+" has no model of the same name in the other folder.", "  "))
+		w.Text("  ", "%s has no model of the same name in the other folder.", path)
 	}
-}
-
-// Each names the model of a folder in front of what is said to be done.
-func Each(say func(string), i, of int, path string) func(string) {
-	if say == nil {
-		return nil
-	}
-	return func(what string) { say(fmt.Sprintf("%d of %d, %s: %s", i+1, of, path, what)) }
 }

@@ -72,9 +72,4 @@ func ValueText(v rope.Value) string {
 }
 
 // LayersText is "layer 3" or "layers 0-3,7".
-func LayersText(list []int) string {
-	if len(list) == 1 {
-		return "layer " + ranges.Text(list)
-	}
-	return "layers " + ranges.Text(list)
-}
+func LayersText(list []int) string { return ranges.Layers(ranges.Text(list)) }

@@ -23,11 +23,23 @@ type Writer struct {
 	err error
 }
 
+// Text is what is printed.
+func Text(print func(*Writer)) string {
+	var b strings.Builder
+	print(&Writer{out: &b})
+	return b.String()
+}
+
 // Line prints a line.
 func (w *Writer) Line(format string, args ...any) {
 	if w.err == nil {
 		_, w.err = fmt.Fprintf(w.out, format+"\n", args...)
 	}
+}
+
+// Text prints a text that is broken at the width; lines after the first begin with indent.
+func (w *Writer) Text(indent, format string, args ...any) {
+	w.Line("%s", Wrap(fmt.Sprintf(format, args...), indent))
 }
 
 // List prints lines. There may be as many as a model has nodes.

@@ -52,11 +52,7 @@ func Sites(w *Writer, report *rewrite.Report) {
 		for last+1 < len(report.Sites) && DescribeSite(report.Sites[last+1]) == DescribeSite(first) {
 			last++
 		}
-		name := "layer " + ranges.Span(i, last)
-		if last > i {
-			name = "layers " + ranges.Span(i, last)
-		}
-		lines = append(lines, Wrap("  "+name+": "+DescribeSite(first), "    "))
+		lines = append(lines, Wrap("  "+ranges.Layers(ranges.Span(i, last))+": "+DescribeSite(first), "    "))
 		i = last + 1
 	}
 	w.List(lines)
@@ -111,16 +107,9 @@ func exact(report *rewrite.Report) (lines []string) {
 		if l.Why == "" {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("%s: known for up to %d tokens, compared by a sample beyond: %s.", layerName(l.Layers), l.Tokens, l.Why))
+		lines = append(lines, fmt.Sprintf("%s: known for up to %d tokens, compared by a sample beyond: %s.", "L"+LayersText(l.Layers)[1:], l.Tokens, l.Why))
 	}
 	return lines
-}
-
-func layerName(layers []int) string {
-	if len(layers) == 1 {
-		return "Layer " + ranges.Text(layers)
-	}
-	return "Layers " + ranges.Text(layers)
 }
 
 // notAllRun says what was not tried because ONNX Runtime does not run the original so.

@@ -58,12 +58,12 @@ func (f *Folder) audit(ctx context.Context, opts rewrite.Options) error {
 // differs is a claim that is not so, in a sentence.
 func differs(l audit.Line) string {
 	where := ""
-	if l.Layers != "" {
-		where = " in layers " + l.Layers
+	if l.Where != "" {
+		where = " in layers " + l.Where
 	}
-	text := fmt.Sprintf("audit will exit with 5: %s says %s", l.From, l.Claimed)
-	if l.Measured != "" {
-		text += fmt.Sprintf(", and %s is %s%s", l.What, l.Measured, where)
+	text := fmt.Sprintf("audit will exit with 5: %s says %s", l.From, l.Expected)
+	if l.Found != "" {
+		text += fmt.Sprintf(", and %s is %s%s", l.What, l.Found, where)
 	}
 	if l.Why != "" {
 		text += " (" + l.Why + ")"

@@ -165,7 +165,8 @@ func TestHostAboveItsDecoder(t *testing.T) {
 	if len(f.Warnings) > 0 {
 		t.Errorf("warnings %q", f.Warnings)
 	}
-	for _, m := range audited(t, output).Models {
+	reports, _ := audited(t, output)
+	for _, m := range reports {
 		of := filepath.Base(m.Model) == "model.onnx"
 		if got := strings.Contains(strings.Join(m.Configs, " "), "genai_config.json"); got != of {
 			t.Errorf("%s: audit reads %q", m.Model, m.Configs)
