@@ -3,6 +3,7 @@ package formula
 import (
 	"math"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 )
@@ -72,9 +73,9 @@ func (r *Reader) op(n *onnx.Node, v string, index []Form) (*term, error) {
 		}
 		return x, nil
 	case "Add":
-		return two(func(f, g Form) (*term, error) { return r.sound(f.plus(g, 1), v) })
+		return two(func(f, g Form) (*term, error) { return r.kept(f.plus(g, 1), v, f, g) })
 	case "Sub":
-		return two(func(f, g Form) (*term, error) { return r.sound(f.plus(g, -1), v) })
+		return two(func(f, g Form) (*term, error) { return r.kept(f.plus(g, -1), v, f, g) })
 	case "Mul":
 		return two(func(f, g Form) (*term, error) { return r.product(f, g, n) })
 	case "Div":
@@ -87,7 +88,7 @@ func (r *Reader) op(n *onnx.Node, v string, index []Form) (*term, error) {
 			case integer:
 				return leaf(number(math.Floor(y / x))), nil
 			}
-			return r.sound(Form(nil).plus(f, 1/x), v)
+			return r.kept(Form(nil).plus(f, 1/x), v, f)
 		})
 	case "Tanh": // of scores of zero
 		return one(func(f Form) (*term, error) {
@@ -106,6 +107,16 @@ func (r *Reader) product(f, g Form, n *onnx.Node) (*term, error) {
 		return nil, r.not(n)
 	}
 	return r.sound(h, n.Outputs[0])
+}
+
+// kept is a sum that every symbol of its parts is still in: one that cancels out may be so large that the rest is rounded.
+func (r *Reader) kept(sum Form, v string, parts ...Form) (*term, error) {
+	for _, f := range parts {
+		if f.reads(func(s Variable) bool { return s >= opaque && !sum.reads(func(u Variable) bool { return u == s }) }) {
+			return nil, unread("%q may be rounded", short.Name(v))
+		}
+	}
+	return r.sound(sum, v)
 }
 
 // chosen is yes where a condition holds, no where it does not.

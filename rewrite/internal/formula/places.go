@@ -164,7 +164,7 @@ func (r *Reader) sliced(n *onnx.Node, dims, out []dim.Extent, own []Form) (*term
 			end = whole
 		}
 		own[at] = own[at].plus(start, 1)
-		if step != 1 || !equal(left, end.plus(start, -1)) || len(start) > 0 && !dims[at].Constant() && !r.within(own[at], dims[at]) {
+		if _, fixed := end.constant(); dims[at].Constant() && !fixed || step != 1 || !equal(left, end.plus(start, -1)) || len(start) > 0 && !dims[at].Constant() && !r.within(own[at], dims[at]) {
 			return nil, r.not(n)
 		}
 	}

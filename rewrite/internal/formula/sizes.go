@@ -90,6 +90,9 @@ func (r *Reader) follow(v string) error {
 // count returns a number as a form of sizes.
 func (r *Reader) count(v string) (Form, bool) {
 	g := r.piece.Graph
+	if !integers(g.Element(v)) {
+		return nil, false
+	}
 	if list := g.Integers(v); len(list) == 1 {
 		return number(float64(list[0])), true
 	}
@@ -109,6 +112,18 @@ func (r *Reader) count(v string) (Form, bool) {
 		return x.plus(y, 1), ok && known
 	}
 	return nil, false
+}
+
+// integers reports whether a type has every size.
+func integers(t onnx.DataType) bool { return t == onnx.Int64 || t == onnx.Int32 }
+
+// counts reports whether a constant is certainly not below 0: sums with others may be, and then mean something else.
+func (r *Reader) counts(v string) bool {
+	if _, ok := r.sizes(v); ok {
+		return true
+	}
+	list := r.piece.Graph.Integers(v)
+	return len(list) > 0 && slices.Min(list) >= 0 && slices.Max(list) <= math.MaxInt32
 }
 
 // cuts reports whether a Slice takes a part that there is in every call: what begins or ends beyond a dimension would be
@@ -169,7 +184,8 @@ func (r *Reader) sum(v string) error {
 		return r.Follows(n.Inputs[0])
 	case ir.Standard(n, "Where") && r.never(g.Producer[n.Inputs[0]]): // as torch writes Expand
 		return r.sum(n.Inputs[2])
-	case !ir.Standard(n, sums...), ir.Standard(n, "Mul") && !r.settled(n.Inputs[0]) && !r.settled(n.Inputs[1]):
+	case !integers(g.Element(v)), !ir.Standard(n, sums...), ir.Standard(n, "Mul") && !r.settled(n.Inputs[0]) && !r.settled(n.Inputs[1]),
+		ir.Standard(n, "Add", "Mul") && slices.ContainsFunc(n.Inputs, func(v string) bool { return r.settled(v) && !r.counts(v) }):
 		return unread("a size is computed at %s", ir.Label(n))
 	}
 	for _, in := range n.Inputs {
@@ -225,6 +241,9 @@ func (r *Reader) sizes(v string) (list []dim.Extent, ok bool) {
 		list, ok = r.table.Sizes[v]
 		return list, ok && r.Follows(n.Inputs[0]) == nil
 	case "Identity", "Cast", "Squeeze", "Unsqueeze":
+		if !integers(g.Element(v)) {
+			return nil, false
+		}
 		return r.sizes(n.Inputs[0])
 	case "Gather", "Slice":
 		if list, ok = r.sizes(n.Inputs[0]); !ok {
@@ -260,6 +279,9 @@ func (r *Reader) never(n *onnx.Node) bool {
 		return false
 	}
 	g := r.piece.Graph
+	if r.sum(n.Inputs[0]) != nil {
+		return false
+	}
 	m := g.Producer[n.Inputs[1]]
 	ones := func(v string) bool {
 		made := g.Producer[v]

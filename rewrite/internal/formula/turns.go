@@ -15,14 +15,36 @@ var (
 	weighing = []string{"Mul", "Add", "Sub", "Neg", "Div", "MatMul", "Einsum"}
 )
 
+// mostProducts is how many products with cosines are added up in one hidden state. Sums of many cosines, and products of
+// some, may be what was measured at all positions but one.
+const mostProducts = 2
+
 // Turns returns nil where hidden states of the piece meet nothing but constants and what is computed of one position for
 // each token: its products with constants, their cosines and sines, and rows of tables. Nothing decides there, so that
 // what happens to a token is the same in every call.
 func (r *Reader) Turns() error {
 	g := r.piece.Graph
+	products := map[string]int{}
 	for _, n := range r.piece.Nodes {
 		if !slices.ContainsFunc(n.Inputs, g.IsData) {
 			continue
+		}
+		count := 0
+		for _, v := range n.Inputs {
+			if count = max(count, products[v]); ir.Standard(n, "Add", "Sub") && v != n.Inputs[0] {
+				count = products[n.Inputs[0]] + products[v]
+			}
+		}
+		if turns := ir.Standard(n, "Mul") && slices.ContainsFunc(n.Inputs, func(v string) bool { return !g.IsData(v) && !r.repeated(v) }); turns {
+			if count++; count > 1 {
+				return unread("hidden states are turned once more at %s", ir.Label(n))
+			}
+		}
+		if count > mostProducts || count > 0 && ir.Standard(n, "MatMul", "Einsum") {
+			return unread("hidden states are turned by many angles at %s", ir.Label(n))
+		}
+		for _, v := range n.Outputs {
+			products[v] = count
 		}
 		scale := func(v string) bool { return !g.IsData(v) || r.table.Scales[v] }
 		switch {
@@ -87,8 +109,13 @@ func (r *Reader) turn(v string) error {
 		return nil // a constant, or a position
 	case ir.Standard(n, "Range"):
 		return r.follow(v)
+	case ir.Standard(n, "Cos", "Sin", "MatMul", "Einsum", "Add", "Sub") && slices.ContainsFunc(n.Inputs, r.turning):
+		return unread("cosines are added up at %s", ir.Label(n))
 	case ir.Standard(n, "Cos", "Sin"), ir.Standard(n, weighing...) && open == 1, ir.Standard(n, "Concat"):
-	case ir.Standard(n, "Gather") && r.repeated(n.Inputs[0]): // rows of a table
+	case ir.Standard(n, "Gather") && r.repeated(n.Inputs[0]): // rows of a table, which are all compared
+		if dims, ok := r.shape(n.Inputs[0]); !ok || len(dims) == 0 || !dims[0].Constant() || dims[0].One >= ir.TopPosition {
+			return unread("the table of %s has too many rows", ir.Label(n))
+		}
 	case ir.Standard(n, moving...):
 		if err := r.moves(n); err != nil {
 			return err
@@ -106,6 +133,20 @@ func (r *Reader) turn(v string) error {
 		}
 	}
 	return nil
+}
+
+// turning reports whether a value is made of cosines, sines or rows of a table.
+func (r *Reader) turning(v string) bool {
+	n := r.piece.Graph.Producer[v]
+	switch {
+	case n == nil || r.repeated(v), ir.Standard(n, "Range"):
+		return false
+	case ir.Standard(n, "Cos", "Sin"), ir.Standard(n, "Gather") && r.repeated(n.Inputs[0]):
+		return true
+	case ir.Standard(n, moving...) && !ir.Standard(n, "Concat"):
+		return r.turning(n.Inputs[0])
+	}
+	return slices.ContainsFunc(n.Inputs, r.turning)
 }
 
 // repeated reports whether a value is a constant, in whatever shape.
