@@ -246,6 +246,9 @@ mutants: build ## Change real exports in one to three places each and look for o
 		$(if $(PIECE),-piece $(PIECE) -wrong $(PIECE).wrong -commit $(shell git rev-parse --short HEAD)) \
 		$(wildcard testdata/models/*/model.onnx testdata/coverage/*/model.onnx testdata/field/*/model.onnx)
 
+rare: ## Insert rare conditions into exports and look for one that is called equal for any number of tokens and is not (MUTANTS=2000: half an hour)
+	ROPE_RARE=$(MUTANTS) ROPE_RARE_SEED=$(SEED) $(GO) test ./rewrite/internal/tests/rare -run TestRareConditions -timeout 90m
+
 confirm: build ## Rewrite every test model by every method, and let validate confirm each (half an hour)
 	$(GO) test ./cmd/rope-rewrite -run TestEveryRewriteIsConfirmed -v -timeout 90m -every
 

@@ -10,7 +10,7 @@
 // Many mutants are judged in pieces. A piece is a file; one that was interrupted goes on at its next seed:
 //
 //	go run ./cmd/dev/mutants -commit $(git rev-parse --short HEAD) -seed 1 -judged 10000 -piece FILE MODELS
-//	go run ./cmd/dev/mutants -table docs/results/mutants.csv -add FILE
+//	go run ./cmd/dev/mutants -table build/mutants.csv -add FILE
 //
 // The second command puts it into the table of all pieces and prints their sum.
 //
