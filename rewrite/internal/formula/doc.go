@@ -6,12 +6,14 @@
 // from comparing places and sizes. So each element of the mask is read as a term (term.go): a tree of questions, each
 // about a Form (form.go), with a constant at its end. What is understood is a closed list:
 //
-//   - sizes: batch, length and past, as Shape nodes give them where no condition shapes anything on the way (sizes.go);
+//   - sizes: batch, length and past, as Shape nodes give them where no condition shapes anything on the way (sizes.go):
+//     arguments of Reshape and the like are sums that are never below 0, in int32 or int64, and no Slice or Range ends
+//     early in a shorter call;
 //   - places: the elements of a Range with steps of 1, the index along a dimension, and sums of these, sizes and
 //     constants;
 //   - truths: comparisons of such sums, and And, Or, Not, Xor and Where of truths (ops.go);
 //   - the padding mask, at the place of the key or of the query, however the graph finds it (places.go);
-//   - constants; and symbols, which are not looked into: elements of tables, counts of tokens.
+//   - constants, of which four sums of places are still exact in float32; and symbols, which are not looked into: elements of tables, counts of tokens.
 //
 // Everything else is Unread, with the node that is not understood.
 //
