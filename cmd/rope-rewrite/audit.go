@@ -144,7 +144,7 @@ func (a *auditCommand) folder(ctx context.Context, cmd *cobra.Command, folder st
 		Code: audited,
 		Unable: func(err error) int {
 			unclaimed := (*audit.NoConfigError)(nil)
-			return failedUnless(errors.As(err, &unclaimed) || errors.Is(err, rewrite.ErrNoAttention))
+			return cli.FailedUnless(errors.As(err, &unclaimed) || errors.Is(err, rewrite.ErrNoAttention))
 		},
 		Nothing: cli.Exit(cli.ExitNoAttention, fmt.Errorf("no model in %s has rotary attention and a configuration", folder)),
 	}.Folders(ctx, a.Common, cmd, []string{folder}, cli.NewProgress(cmd.ErrOrStderr()))

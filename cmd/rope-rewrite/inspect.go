@@ -82,7 +82,7 @@ func inspectFolder(c *cli.Common, ctx context.Context, cmd *cobra.Command, folde
 		},
 		Text: inspection, Done: "inspected", Failed: "could not be inspected",
 		Code:    unproven,
-		Unable:  func(err error) int { return failedUnless(errors.Is(err, rewrite.ErrNoAttention)) },
+		Unable:  func(err error) int { return cli.FailedUnless(errors.Is(err, rewrite.ErrNoAttention)) },
 		Nothing: cli.Exit(cli.ExitNoAttention, fmt.Errorf("no model in %s has rotary attention", folder)),
 	}.Folders(ctx, c, cmd, []string{folder}, cli.NewProgress(cmd.ErrOrStderr()))
 }
@@ -93,14 +93,6 @@ func unproven(report *rewrite.Report) int {
 		return cli.ExitPartial
 	}
 	return 0
-}
-
-// failedUnless is the exit code of a model of a folder with which nothing was done, 0 where none is to be done.
-func failedUnless(none bool) int {
-	if none {
-		return 0
-	}
-	return cli.ExitFailed
 }
 
 // inspected opens a model and looks at it.

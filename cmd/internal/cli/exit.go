@@ -71,3 +71,11 @@ func Sentence(err error) string {
 	}
 	return strings.Replace(text, failed.Error(), failed.Path+": "+reason, 1)
 }
+
+// FailedUnless is the exit code of a model of a folder with which nothing was done, 0 where none is to be done.
+func FailedUnless(none bool) int {
+	if none {
+		return 0
+	}
+	return ExitFailed
+}

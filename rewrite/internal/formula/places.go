@@ -330,8 +330,9 @@ func (r *Reader) reshaped(from, to []dim.Extent, index []Form) ([]Form, bool) {
 	}
 	var at Form // among the dimensions that are left
 	for _, k := range out {
-		size, ok := extent(to[k])
-		if at, ok = at.times(size); !ok {
+		size, known := extent(to[k])
+		var ok bool
+		if at, ok = at.times(size); !ok || !known {
 			return nil, false
 		}
 		at = at.plus(index[k], 1)

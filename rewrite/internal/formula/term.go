@@ -91,23 +91,6 @@ func (x *term) tests(yield func(*test) bool) {
 	walk(x)
 }
 
-// leaves yields every leaf of a term.
-func (x *term) leaves(yield func(Form) bool) {
-	seen := map[*term]bool{}
-	var walk func(x *term) bool
-	walk = func(x *term) bool {
-		if seen[x] {
-			return true
-		}
-		seen[x] = true
-		if x.test == nil {
-			return yield(x.leaf)
-		}
-		return walk(x.yes) && walk(x.no)
-	}
-	walk(x)
-}
-
 // at follows a term's tests to a leaf.
 func (x *term) at(holds func(*test) bool) Form {
 	for x.test != nil {

@@ -186,7 +186,7 @@ func (r row) audits(t *testing.T) {
 	var differs []string
 	for _, l := range report.Lines {
 		if l.Verdict == audit.Differs {
-			differs = append(differs, fmt.Sprintf("%s %s: %s, %s", l.What, l.Layers, l.Claimed, l.Measured))
+			differs = append(differs, fmt.Sprintf("%s %s: %s, %s", l.What, l.Where, l.Expected, l.Found))
 		}
 	}
 	if got := strings.Join(differs, "; "); got != r.audit {
