@@ -154,7 +154,7 @@ func TestEditsOfRealModels(t *testing.T) {
 		last := m.Graph.Nodes[len(m.Graph.Nodes)-1]
 		m.Graph.RemoveNodes(func(n *onnx.Node) bool { return n == last })
 		m.Graph.AddInitializer(onnx.NewTensor("extra", onnx.Float, nil, []byte{0, 0, 128, 63}))
-		m.RequireOpset("rope.rewrite", 1)
+		m.RequireOpset("example.probe", 1)
 
 		nodes := append([]*onnxpb.NodeProto(nil), want.Graph.Node[:third]...)
 		nodes = append(nodes, &onnxpb.NodeProto{OpType: proto.String("Probe"), Output: []string{"probe"}})
@@ -162,7 +162,7 @@ func TestEditsOfRealModels(t *testing.T) {
 		want.Graph.Initializer = append(want.Graph.Initializer, &onnxpb.TensorProto{
 			Name: proto.String("extra"), DataType: proto.Int32(1), RawData: []byte{0, 0, 128, 63}})
 		want.OpsetImport = append(want.OpsetImport, &onnxpb.OperatorSetIdProto{
-			Domain: proto.String("rope.rewrite"), Version: proto.Int64(1)})
+			Domain: proto.String("example.probe"), Version: proto.Int64(1)})
 
 		got := new(onnxpb.ModelProto)
 		if err := proto.Unmarshal(marshal(t, m), got); err != nil {
