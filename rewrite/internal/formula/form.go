@@ -1,7 +1,6 @@
 package formula
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -129,10 +128,4 @@ func (f Form) reads(of func(Variable) bool) bool {
 	})
 }
 
-func equal(f, g Form) bool { return compare(f, g) == 0 }
-
-func compare(f, g Form) int {
-	return slices.CompareFunc(f, g, func(a, b part) int {
-		return cmp.Or(slices.Compare(a.of[:], b.of[:]), cmp.Compare(a.factor, b.factor))
-	})
-}
+func equal(f, g Form) bool { return slices.Equal(f, g) }

@@ -186,7 +186,7 @@ func (r *Reader) joined(n *onnx.Node, own []Form) (*term, error) {
 		size, _ := extent(dims[axis])
 		starts = append(starts, starts[k].plus(size, 1))
 	}
-	x, err := (*term)(nil), error(nil)
+	var x *term
 	for k := len(n.Inputs) - 1; k >= 0; k-- {
 		before := asks(own[axis].plus(starts[k+1], -1).plus(number(1), 1), false) // below the end
 		if before == no || asks(starts[k].plus(own[axis], -1), false) == no {     // or in front of the start
@@ -205,9 +205,9 @@ func (r *Reader) joined(n *onnx.Node, own []Form) (*term, error) {
 		}
 	}
 	if x == nil {
-		err = r.not(n)
+		return nil, r.not(n)
 	}
-	return x, err
+	return x, nil
 }
 
 // gathered is an element of a Gather, or of a GatherND without batches.
@@ -340,10 +340,9 @@ func (r *Reader) reshaped(from, to []dim.Extent, index []Form) ([]Form, bool) {
 	for j := len(in) - 1; j >= 0; j-- {
 		k := in[j]
 		size, _ := extent(from[k])
-		switch {
-		case j == 0:
+		if j == 0 {
 			own[k], at = at, nil
-		default:
+		} else {
 			at, own[k] = at.divided(size)
 		}
 		if len(in) > 1 && !r.within(own[k], from[k]) {

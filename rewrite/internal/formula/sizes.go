@@ -21,7 +21,7 @@ var (
 		"Flatten", "Attention", "RotaryEmbedding",
 		"DynamicQuantizeLinear", "DequantizeLinear", "QuantizeLinear", "MatMulInteger", "QLinearMatMul", "ScatterND", "ScatterElements"})
 	// told has inputs behind the first that tell the shape.
-	told = []string{"Reshape", "Expand", "ConstantOfShape", "Split", "Tile", "TopK", "Unsqueeze", "Squeeze",
+	told = []string{"Reshape", "Expand", "ConstantOfShape", "Tile", "TopK", "Unsqueeze", "Squeeze",
 		"ReduceMean", "ReduceMax", "ReduceMin", "ReduceSum"}
 	// fused are those of com.microsoft.
 	fused = []string{"MatMulNBits", "FusedMatMul", "BiasGelu", "FastGelu", "QuickGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
@@ -130,7 +130,7 @@ func (r *Reader) counts(v string) bool {
 // cut to it, and shorter calls be other ones.
 func (r *Reader) cuts(n *onnx.Node) bool {
 	g := r.piece.Graph
-	dims, ok := r.dims[n.Inputs[0]]
+	dims, ok := r.shape(n.Inputs[0])
 	if !ok {
 		dims, ok = r.table.Dims[n.Inputs[0]]
 	}
