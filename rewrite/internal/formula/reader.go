@@ -30,13 +30,30 @@ type Reader struct {
 	scores  string                  // the boundary that scores are fed to; "" for none
 	padding string                  // the input that is the padding mask; "" for none
 
-	memo      map[string]*term
-	sized     map[string]error // why the shape of a value may hang on a condition
-	constants map[string]bool
-	symbols   []symbol // of the variables from opaque on
-	named     map[string]Variable
-	terms     int
-	heads     int64 // of the scores
+	memo    map[string]*term
+	symbols []symbol // of the variables from opaque on
+	named   map[string]Variable
+	terms   int
+	heads   int64 // of the scores
+
+	sized, sums, turned              answers[error]
+	constants, repeats, trigonometry answers[bool]
+	numbers                          answers[counted]
+}
+
+// answers keeps what a question about a value was answered: a value may be read by many, and each of these by many, so
+// that a walk over all paths would never end.
+type answers[T any] map[string]T
+
+// of asks about a value once. While that goes on, the answer is meanwhile.
+func (a answers[T]) of(v string, meanwhile T, ask func(string) T) T {
+	x, known := a[v]
+	if !known {
+		a[v] = meanwhile
+		x = ask(v)
+		a[v] = x
+	}
+	return x
 }
 
 // symbol is a number that is not looked into: an element of a constant or an input, or how many tokens there are.
@@ -53,7 +70,9 @@ func (s symbol) String() string { return short.Name(s.value + s.op) }
 // and padding the input that is the padding mask, "" for none.
 func NewReader(p *eval.Piece, t *eval.ShapeTable, dims map[string][]dim.Extent, scores, padding string) *Reader {
 	return &Reader{piece: p, table: t, dims: dims, scores: scores, padding: padding,
-		memo: map[string]*term{}, sized: map[string]error{}, constants: map[string]bool{}, named: map[string]Variable{}}
+		memo: map[string]*term{}, named: map[string]Variable{},
+		sized: answers[error]{}, sums: answers[error]{}, turned: answers[error]{},
+		constants: answers[bool]{}, repeats: answers[bool]{}, trigonometry: answers[bool]{}, numbers: answers[counted]{}}
 }
 
 // at returns the element of a value at an index.

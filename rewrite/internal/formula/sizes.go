@@ -31,15 +31,7 @@ var (
 )
 
 // Follows refuses a value whose shape may hang on a condition.
-func (r *Reader) Follows(v string) error {
-	if err, known := r.sized[v]; known {
-		return err
-	}
-	r.sized[v] = nil
-	err := r.follow(v)
-	r.sized[v] = err
-	return err
-}
+func (r *Reader) Follows(v string) error { return r.sized.of(v, nil, r.follow) }
 
 func (r *Reader) follow(v string) error {
 	g := r.piece.Graph
@@ -87,31 +79,46 @@ func (r *Reader) follow(v string) error {
 	return nil
 }
 
+// counted is a number as a form of sizes, where it is known as one.
+type counted struct {
+	form  Form
+	known bool
+}
+
 // count returns a number as a form of sizes.
 func (r *Reader) count(v string) (Form, bool) {
+	x := r.numbers.of(v, counted{}, r.counting)
+	return x.form, x.known
+}
+
+func (r *Reader) counting(v string) (x counted) {
 	g := r.piece.Graph
 	if !integers(g.Element(v)) {
-		return nil, false
+		return counted{}
 	}
 	if list := g.Integers(v); len(list) == 1 {
-		return number(float64(list[0])), true
+		return counted{number(float64(list[0])), true}
 	}
 	if list, ok := r.sizes(v); ok && len(list) == 1 {
-		return extent(list[0])
+		x.form, x.known = extent(list[0])
+		return x
 	}
 	n := g.Producer[v]
 	switch {
 	case ir.Standard(n, "Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape"):
-		return r.count(n.Inputs[0])
+		x.form, x.known = r.count(n.Inputs[0])
 	case ir.Standard(n, "Add", "Sub"):
-		x, ok := r.count(n.Inputs[0])
-		y, known := r.count(n.Inputs[1])
+		a, ok := r.count(n.Inputs[0])
+		b, known := r.count(n.Inputs[1])
+		sign := 1.0
 		if ir.Standard(n, "Sub") {
-			y = Form(nil).plus(y, -1)
+			sign = -1
 		}
-		return x.plus(y, 1), ok && known
+		x.form = a.plus(b, sign)
+		wraps := slices.ContainsFunc(x.form, func(p part) bool { return math.Abs(p.factor) > math.MaxInt32 })
+		x.known = ok && known && !wraps
 	}
-	return nil, false
+	return x
 }
 
 // integers reports whether a type has every size.
@@ -171,7 +178,9 @@ func (f Form) rises() bool {
 }
 
 // sum refuses an argument that is more than a sum of sizes with constant factors.
-func (r *Reader) sum(v string) error {
+func (r *Reader) sum(v string) error { return r.sums.of(v, nil, r.adds) }
+
+func (r *Reader) adds(v string) error {
 	g := r.piece.Graph
 	n := g.Producer[v]
 	f, counted := r.count(v)
@@ -197,13 +206,7 @@ func (r *Reader) sum(v string) error {
 }
 
 // settled reports whether a value is certainly a constant: it is computed from constants and sizes that are constants.
-func (r *Reader) settled(v string) bool {
-	if _, known := r.constants[v]; !known {
-		r.constants[v] = false
-		r.constants[v] = r.settle(v)
-	}
-	return r.constants[v]
-}
+func (r *Reader) settled(v string) bool { return r.constants.of(v, false, r.settle) }
 
 func (r *Reader) settle(v string) bool {
 	g := r.piece.Graph

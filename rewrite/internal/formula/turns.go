@@ -62,7 +62,7 @@ func (r *Reader) Turns() error {
 			return unread("hidden states reach %s", ir.Label(n))
 		}
 		for _, v := range n.Inputs {
-			if err := r.turned(v); err != nil && !g.IsData(v) {
+			if err := r.single(v); err != nil && !g.IsData(v) {
 				return err
 			}
 		}
@@ -83,16 +83,8 @@ func (r *Reader) moves(n *onnx.Node) error {
 	return nil
 }
 
-// turned refuses a value that is computed of more than constants and one position for each token, or is chosen.
-func (r *Reader) turned(v string) error {
-	key := v + "/turned"
-	if err, known := r.sized[key]; known {
-		return err
-	}
-	err := r.turn(v)
-	r.sized[key] = err
-	return err
-}
+// single refuses a value that is computed of more than constants and one position for each token, or is chosen.
+func (r *Reader) single(v string) error { return r.turned.of(v, nil, r.turn) }
 
 func (r *Reader) turn(v string) error {
 	g := r.piece.Graph
@@ -120,7 +112,7 @@ func (r *Reader) turn(v string) error {
 		if err := r.moves(n); err != nil {
 			return err
 		}
-		return r.turned(n.Inputs[0])
+		return r.single(n.Inputs[0])
 	default:
 		return unread("the rotation is computed at %s", ir.Label(n))
 	}
@@ -128,7 +120,7 @@ func (r *Reader) turn(v string) error {
 		if _, size := r.count(in); size {
 			continue
 		}
-		if err := r.turned(in); err != nil {
+		if err := r.single(in); err != nil {
 			return err
 		}
 	}
@@ -137,22 +129,26 @@ func (r *Reader) turn(v string) error {
 
 // turning reports whether a value is made of cosines, sines or rows of a table.
 func (r *Reader) turning(v string) bool {
-	n := r.piece.Graph.Producer[v]
-	switch {
-	case n == nil || r.repeated(v), ir.Standard(n, "Range"):
-		return false
-	case ir.Standard(n, "Cos", "Sin"), ir.Standard(n, "Gather") && r.repeated(n.Inputs[0]):
-		return true
-	case ir.Standard(n, moving...) && !ir.Standard(n, "Concat"):
-		return r.turning(n.Inputs[0])
-	}
-	return slices.ContainsFunc(n.Inputs, r.turning)
+	return r.trigonometry.of(v, false, func(v string) bool {
+		n := r.piece.Graph.Producer[v]
+		switch {
+		case n == nil || r.repeated(v), ir.Standard(n, "Range"):
+			return false
+		case ir.Standard(n, "Cos", "Sin"), ir.Standard(n, "Gather") && r.repeated(n.Inputs[0]):
+			return true
+		case ir.Standard(n, moving...) && !ir.Standard(n, "Concat"):
+			return r.turning(n.Inputs[0])
+		}
+		return slices.ContainsFunc(n.Inputs, r.turning)
+	})
 }
 
 // repeated reports whether a value is a constant, in whatever shape.
 func (r *Reader) repeated(v string) bool {
-	n := r.piece.Graph.Producer[v]
-	return r.settled(v) || n != nil && len(n.Inputs) > 0 && ir.Standard(n, moving...) && !ir.Standard(n, "Concat", "Gather") && r.moves(n) == nil && r.repeated(n.Inputs[0])
+	return r.repeats.of(v, false, func(v string) bool {
+		n := r.piece.Graph.Producer[v]
+		return r.settled(v) || n != nil && len(n.Inputs) > 0 && ir.Standard(n, moving...) && !ir.Standard(n, "Concat", "Gather") && r.moves(n) == nil && r.repeated(n.Inputs[0])
+	})
 }
 
 // given reports whether a variable is what an input has for the token.
