@@ -91,6 +91,9 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 	}
 	length := cmp.Or(model.Length, min(v.sequences[0].Length, DefaultLength))
 	in := model.Random(length, 17)
+	if keepsFirst(v.record) {
+		withoutPadding(length, in.Mask, in.Positions)
+	}
 	run, err := model.Run(ctx, in)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
+	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
 // UnrunError says why the original cannot be run here, so that nothing could be shown.
@@ -277,26 +278,32 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 	if second.Rows > 0 {
 		v.kinds = append(v.kinds, kind{name: "rows of different length", chunks: v.kinds[len(v.kinds)-1].chunks, ragged: true})
 	}
-	// GroupQueryAttention counts tokens, so padding on the left would end the call.
-	whole, rows := v.record != nil && strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked, v.opts.Rows
+	// GroupQueryAttention counts tokens, and a ring keeps a row's first ones: padding on the left would end the call.
+	unpadded := ""
 	switch {
-	case whole && rows != nil:
+	case v.record == nil:
+	case strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked:
+		unpadded = "GroupQueryAttention takes no padding on the left"
+	case keepsFirst(v.record):
+		unpadded = "a ring with first keys takes no padding on the left"
+	}
+	rows := v.opts.Rows
+	switch {
+	case unpadded != "" && rows != nil:
 		rows = slices.DeleteFunc(slices.Clone(rows), func(row []int64) bool { return int64(len(row)) < longest })
 		if len(rows) < len(v.opts.Rows) {
-			v.note(fmt.Sprintf("Rows of less than %d tokens were not run, because GroupQueryAttention takes no padding on the left.", longest))
+			v.note(fmt.Sprintf("Rows of less than %d tokens were not run, because %s.", longest, unpadded))
 		}
-	case whole:
-		v.note("The rows have no padding, because GroupQueryAttention takes none on the left.")
+	case unpadded != "":
+		v.note(fmt.Sprintf("The rows have no padding, because %s.", unpadded))
 	}
 	for i, k := range v.kinds {
 		s := first.Random(k.chunks[0], length, uint64(i))
 		switch {
 		case rows != nil:
 			s = first.Padded(rows, k.chunks[0])
-		case whole:
-			for j := range s.Mask {
-				s.Mask[j], s.Positions[j] = 1, int64(j)%length
-			}
+		case unpadded != "" && !k.ragged:
+			withoutPadding(length, s.Mask, s.Positions)
 		}
 		v.sequences = append(v.sequences, s)
 	}
@@ -316,6 +323,25 @@ func (v *validation) fixed(d *decoder.Decoder, length int64) {
 	}
 	if v.opts.Length > 0 && v.opts.Length != length {
 		v.note(fmt.Sprintf("The model takes %d tokens in each call, so that is what was fed.", length))
+	}
+}
+
+// keepsFirst reports whether caches are rings that keep first keys, by the model's record.
+func keepsFirst(r *provenance.Record) bool {
+	ring := slices.ContainsFunc(r.Edits, func(e provenance.Edit) bool { return e.Setting("ring").Equal(rope.Bool(true)) })
+	first := slices.ContainsFunc(r.Edits, func(e provenance.Edit) bool {
+		return e.What == rope.MaskAxis.String() && e.Setting("count").Kind() != rope.Absent
+	})
+	return ring && (first || slices.ContainsFunc(r.Sites, func(s provenance.Site) bool { return s.Original.Mask.FirstKeys > 0 }))
+}
+
+// withoutPadding makes tokens of padding, in rows of that length.
+func withoutPadding(length int64, mask, positions []int64) {
+	for i := range mask {
+		mask[i] = 1
+	}
+	for i := range positions {
+		positions[i] = int64(i) % length
 	}
 }
 

@@ -45,7 +45,7 @@ func (w *body) reach() string {
 		wide := w.op("reach_rows", "Cast", []string{w.names.total}, onnx.IntAttr("to", int64(onnx.Int64)))
 		return w.op("reach", "Reshape", []string{wide, w.ints(1)})
 	}
-	ends := w.op("ends", "Add", []string{w.sizes.positions, w.int(1)})
+	ends := w.op("ends", "Add", []string{w.sizes.text, w.int(1)})
 	if w.sizes.real != "" {
 		ends = w.op("real_ends", "Where", []string{w.sizes.realNew, ends, w.int(0)})
 	}

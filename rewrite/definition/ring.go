@@ -24,18 +24,19 @@ func (w *body) countRing(all string) string {
 	return left
 }
 
-// ringPositions are the positions of the new tokens, less the lost tokens where the keys are raw.
-func (w *body) ringPositions(given string) string {
-	s := w.sizes
-	switch raw := w.cache == "raw"; {
-	case given == "" && raw:
-		return s.index
-	case given == "":
-		return w.op("index_of_all", "Add", []string{s.index, s.ring.lost})
-	case raw:
-		return w.op("positions_left", "Sub", []string{given, s.ring.lost})
+// ringPositions finds the positions of the new tokens: indices are those of all tokens, and where keys are raw,
+// positions are less by the lost ones.
+func (w *body) ringPositions() {
+	s := &w.sizes
+	if w.names.positions == "" {
+		s.text = w.op("index_of_all", "Add", []string{s.index, s.ring.lost})
 	}
-	return given
+	switch raw := w.cache == "raw"; {
+	case !raw:
+		s.positions = s.text
+	case w.names.positions != "":
+		s.positions = w.op("positions_left", "Sub", []string{s.text, s.ring.lost})
+	}
 }
 
 // left takes, of a value for each token [batch or 1, width], that of the tokens that are left, if the cache is a

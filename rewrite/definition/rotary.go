@@ -63,6 +63,7 @@ func (w *body) rotary() {
 		w.names.total = inputs[rotaryReach].Name
 	}
 	w.sizes.positions = w.rotaryPositions()
+	w.sizes.text = w.sizes.positions
 	w.freqs = w.frequencies()
 	by := w.placed(w.angles(w.sizes.positions))
 	for i, output := range customop.RotarySpec.Outputs[:w.outputs] {

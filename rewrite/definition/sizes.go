@@ -14,6 +14,7 @@ type sizes struct {
 	index                  string // of the new tokens [batch or 1, length]
 	keys                   string // the indices of keys [tokens]
 	positions              string // of the new tokens [batch or 1, length], with position_axes [axes, batch or 1, length]
+	text                   string // the same, of a ring of raw keys not less the lost tokens
 	real                   string // which keys the mask shows, bool [batch or 1, tokens]; "" without a mask
 	realNew                string // the same of the new tokens [batch or 1, length]
 	ring                   ring
@@ -50,11 +51,12 @@ func (w *body) count(query, key string) {
 	}
 	s.keys = w.op("keys", "Range", []string{zero, w.scalar("tokens", s.tokens), one})
 	s.positions = s.index
-	switch {
-	case w.ring:
-		s.positions = w.ringPositions(w.names.positions)
-	case w.names.positions != "":
+	if w.names.positions != "" {
 		s.positions = w.names.positions
+	}
+	s.text = s.positions
+	if w.ring {
+		w.ringPositions()
 	}
 	if w.names.mask != "" {
 		mask := w.left("mask", w.names.mask, w.int(1))

@@ -41,19 +41,24 @@ func (f *caches) ringRows(e *plan.Site) (int64, error) {
 }
 
 // mapReason says why a ring would change what the map of positions does. In a ring of raw keys all positions move
-// with the text, and first keys come no nearer than the window.
+// with the text, and first keys come nearer, though no nearer than the window: so where a query meets them, its
+// position must be one that does not move.
 func mapReason(a rope.Attention, raw bool) string {
-	for i, b := range a.Bands {
-		switch {
+	far := rope.Band{QueryScale: 1, KeyScale: 1} // the one that first keys are met in
+	for _, b := range a.Bands {
+		switch far = b; {
 		case a.Mask.FirstKeys > 0 && b.Start > a.Mask.Window:
 			return fmt.Sprintf("a band begins at distance %d, behind its window", b.Start)
 		case raw && b.Group > 1:
 			return "its bands share positions"
 		case raw && b.QueryScale != b.KeyScale:
 			return "a band scales queries and keys apart"
-		case raw && b.QueryLimit > 0 && (i == 0 || b.QueryLimit > float64(a.Mask.FirstKeys+a.Mask.Window)):
-			return "a band's limit is beyond its window"
+		case raw && b.QueryLimit > 0 && (b.Start < a.Mask.Window || b.QueryLimit > float64(a.Mask.FirstKeys+a.Mask.Window)):
+			return "a band limits positions within its window"
 		}
+	}
+	if stays := far.QueryScale == 0 || far.QueryLimit > 0; raw && a.Mask.FirstKeys > 0 && !stays {
+		return "its keys are raw, and first keys would come nearer to its queries; take positions=cache, or rotated keys"
 	}
 	return ""
 }
