@@ -176,7 +176,7 @@ func (r *request) plan(ctx context.Context, eng *sharedengine.Engine, s *source,
 
 func (r *request) job(eng *sharedengine.Engine, v values) backend.Job {
 	return backend.Job{Model: v.source.model, Analysis: v.analysis, Plan: v.plan, Engine: eng,
-		Capacity: r.features.FixedCapacity, NoFallback: r.opts.Output.NoFallback, Analysed: r.analysis()}
+		Capacity: r.features.FixedCapacity, Retyped: r.features.CacheType != "", NoFallback: r.opts.Output.NoFallback, Analysed: r.analysis()}
 }
 
 // write changes the copy as planned, and records in it what was done.

@@ -109,6 +109,11 @@ func (v *validation) claim(ctx context.Context, c *Claim) error {
 				l.KeyMask = append(l.KeyMask, real != 0)
 			}
 		}
+		if claimed.Drawn.Range > 0 { // the op reads positions that were drawn already
+			if l.Positions = nil; model.TakesPositions() {
+				l.Positions = in.Positions
+			}
+		}
 		checked, err := compareLayer(l, claimed, v.result.Fast)
 		if err != nil {
 			return fmt.Errorf("layer %d: %w", l.Layer, err)

@@ -231,8 +231,8 @@ func (p *Problem) shared(b rope.Band, position int64) int64 {
 
 func floorDiv(a, b int64) int64 { return int64(math.Floor(float64(a) / float64(b))) }
 
-// reach is the largest position of a real new token, and one more.
-func (p *Problem) reach() int64 {
+// Reach is the largest position of a real new token, and one more: what frequencies that depend on the length go by.
+func (p *Problem) Reach() int64 {
 	var reach int64
 	if p.Attention.Cross {
 		return reach // queries have no mask, and nothing turns

@@ -20,7 +20,7 @@ func run[T float](p Problem) (Result, error) {
 		return Result{}, err
 	}
 	p.widest = p.width()
-	p.Attention.Encoding = p.Attention.Encoding.At(p.reach())
+	p.Attention.Encoding = p.Attention.Encoding.At(p.Reach())
 	for b := range p.Batch {
 		p.firstKeysEnds = append(p.firstKeysEnds, p.firstKeysEnd(b))
 	}

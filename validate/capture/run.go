@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
+	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
@@ -42,6 +43,9 @@ func (m *Model) Random(length int64, seed uint64) Input {
 	s := m.decoder.Random(length, length, seed)
 	return Input{Batch: s.Batch, Length: s.Length, IDs: s.IDs, Mask: s.Mask, Positions: s.Positions, Documents: s.Documents}
 }
+
+// TakesPositions reports whether the model is fed position ids; else it counts tokens itself.
+func (m *Model) TakesPositions() bool { return m.decoder.Takes(signature.Positions) }
 
 // Cache is what a call leaves to the next one.
 type Cache struct{ tensors decoder.Cache }

@@ -59,6 +59,7 @@ type Job struct {
 	Engine   *sharedengine.Engine
 
 	Capacity   int64 // tokens of the buffers that the caches become; 0 leaves them growing
+	Retyped    bool  // the caches become another type
 	NoFallback bool  // the model gets no fallback
 	Analysed   analysis.Options
 }

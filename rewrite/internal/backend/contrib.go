@@ -72,7 +72,7 @@ func (b *contribOp) Form(ctx context.Context, j Job) error {
 
 // node is what GroupQueryAttention must know of a site.
 func (j Job) node(s *plan.Site) contrib.Node {
-	return contrib.Node{Element: s.Scope.View.Element(s.Site.Query.Boundary), HeadSize: int64(s.Want.HeadSize), Rows: max(tableRows(s), j.Capacity), Scales: s.Scales}
+	return contrib.Node{Element: s.Scope.View.Element(s.Site.Query.Boundary), HeadSize: int64(s.Want.HeadSize), Rows: max(tableRows(s), j.Capacity), Scales: s.Scales, Drawn: s.Want.Drawn.Range > 0}
 }
 
 // tableRows is how many tokens tables of the site must serve, 0 where nothing says it.

@@ -79,8 +79,11 @@ func (*plain) forms(j Job) error {
 		}
 	}
 	for i, err := range plainonnx.Refused(j.Model, layers(changed)) {
-		if j.Capacity > 0 {
+		switch {
+		case j.Capacity > 0:
 			err = errors.New("a cache of fixed capacity is to be written")
+		case j.Retyped:
+			err = errors.New("a cache of another type is to be written")
 		}
 		if err == nil {
 			continue
@@ -95,7 +98,7 @@ func (*plain) forms(j Job) error {
 }
 
 // becomesAnother reports whether a site is to become something else.
-func (j Job) becomesAnother(s *plan.Site) bool { return j.Capacity > 0 || s.Changes() }
+func (j Job) becomesAnother(s *plan.Site) bool { return j.Capacity > 0 || j.Retyped || s.Changes() }
 
 // layers are sites as plainonnx takes them.
 func layers(sites []*plan.Site) (list []plainonnx.Layer) {

@@ -64,6 +64,8 @@ func Refused(op customop.RotaryAttention, of Node, runtime Version) error {
 		return errors.New("it has no bias by distance, as ALiBi's slopes and T5's buckets are; only --target ops and --target onnx have")
 	case op.AttentionBias != "" || op.BiasBeforeSoftcap != "":
 		return errors.New("only some of its versions and devices take a bias on the scores")
+	case of.Drawn:
+		return errors.New("it counts tokens, and here their positions are drawn at random")
 	case len(op.PositionAxes) > 0:
 		return errors.New("it has one position for each token, and here tokens have several positions")
 	case len(op.QueryFactors)+len(op.KeyFactors) > 0:

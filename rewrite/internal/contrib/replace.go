@@ -21,6 +21,7 @@ type Node struct {
 	HeadSize int64
 	Rows     int64   // of its tables: the most tokens that a row may have
 	Scales   *Scales // of its caches of int8; nil where they have the element type
+	Drawn    bool    // its tokens stand at positions that are drawn
 }
 
 // Replace writes the ops of a model, whose queries have four dimensions, as

@@ -42,6 +42,7 @@ func (c call) keptToken(b, index int) int {
 // are left, which the specification says to be the same.
 func (c call) inRing(p ref.Problem, feeds map[string]engine.Tensor) ref.Problem {
 	a, from := p.Attention, p.Past
+	p.Attention.Encoding = a.Encoding.At(p.Reach()) // by the positions that are given, before the lost tokens are taken off
 	longest := c.longestLeft()
 	p.Past = longest + p.Length
 	kept := func(b, row int) int { return min(c.keptToken(b, row), from-1) }

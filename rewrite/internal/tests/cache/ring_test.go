@@ -93,11 +93,14 @@ func rowsOf(t *testing.T, path string) (rows []int64) {
 func TestRingAgain(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
-	window := []rope.Spec{kit.Spec(t, rope.MaskAxis, "sliding-window:window=9")}
-	ring, _ := kit.Patch(t, kit.Model("llama__dynamo18"), rewrite.Options{Edits: window, Cache: rewrite.Cache{Capacity: 200, Ring: true}})
-	v, err := validate.Run(context.Background(), kit.Model("llama__dynamo18"), ring, validate.Options{Length: 48})
-	if err != nil || v.Verdict != validate.AsClaimed {
-		t.Errorf("a model with rings is not confirmed: %v %+v", err, v)
+	ring := ""
+	for _, mask := range []string{"first-keys:window=9,count=3", "sliding-window:window=9"} {
+		window := []rope.Spec{kit.Spec(t, rope.MaskAxis, mask)}
+		ring, _ = kit.Patch(t, kit.Model("llama__dynamo18"), rewrite.Options{Edits: window, Cache: rewrite.Cache{Capacity: 200, Ring: true}})
+		v, err := validate.Run(context.Background(), kit.Model("llama__dynamo18"), ring, validate.Options{Length: 48})
+		if err != nil || v.Verdict != validate.AsClaimed {
+			t.Errorf("%s: a model with rings is not confirmed: %v %+v", mask, err, v)
+		}
 	}
 	back, _ := kit.Patch(t, ring, rewrite.Options{Earlier: rewrite.Earlier{Restore: true}})
 	if rows := rowsOf(t, back); !slices.Equal(rows, []int64{0, 0}) {
@@ -113,6 +116,7 @@ func TestRingAgain(t *testing.T) {
 func TestRingRefused(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
+	firstKeys := []rope.Spec{kit.Spec(t, rope.MaskAxis, "first-keys:window=24,count=4")}
 	for _, c := range []struct {
 		model   string
 		options rewrite.Options
@@ -120,6 +124,7 @@ func TestRingRefused(t *testing.T) {
 	}{
 		{"llama__dynamo18", rewrite.Options{}, "no layer has a window"},
 		{"mistral__dynamo18-eager", rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.PositionsAxis, "self-extend:group=4,window=4")}}, "its bands share positions"},
+		{"llama__dynamo18", rewrite.Options{Edits: firstKeys, Cache: rewrite.Cache{Raw: true}}, "first keys would come nearer"},
 		{"mistral__dynamo18-eager", rewrite.Options{Target: rewrite.PlainONNX}, "ring=true (--kv) needs the op"},
 		{"mistral__dynamo18-eager", rewrite.Options{Target: rewrite.Contrib}, "ring=true (--kv) needs the op"},
 		{"mpt__dynamo18", rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "first-keys:window=5")}}, "its first keys move away"},
