@@ -51,9 +51,7 @@ const (
 	Rotary     Form = Form(lower.Rotary)     // the op Rotary before the model's own attention
 )
 
-//go:generate go run ../cmd/dev/gendocs -report -o ../docs/report.schema.json
-
-// ReportVersion is the version of a report's JSON (docs/report.schema.json). It grows when a field is
+// ReportVersion is the version of a report's JSON (docs/schemas/rewrite.schema.json). It grows when a field is
 // renamed or taken away.
 const ReportVersion = 1
 

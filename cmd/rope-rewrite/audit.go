@@ -49,6 +49,7 @@ an attention layer could not be measured, 4 when there is no rotary attention.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args[0]) },
 	}
+	a.Prints(command, audit.Report{}, cli.OfFolder[*audit.Report]{})
 	f := command.Flags()
 	f.SortFlags = false
 	f.StringVar(&a.config, "config", "", "read `FILE` instead of the config.json beside the model or in the folder above")

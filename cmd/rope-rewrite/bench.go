@@ -51,6 +51,7 @@ the models that have the same name in both.`,
 		Args: cli.TwoModels("ORIGINAL.onnx", "PATCHED.onnx"),
 		RunE: func(cmd *cobra.Command, args []string) error { return b.run(cmd, args) },
 	}
+	b.Prints(cmd, []timing{}, cli.OfFolder[[]timing]{})
 	f := cmd.Flags()
 	b.lengths, b.tokens = cli.TokenList{512, 2048}, 16
 	f.Var(&b.lengths, "lengths", "lengths of the prompts in `TOKENS`, separated by commas")

@@ -42,6 +42,7 @@ Exit code 0 when nothing differs, 5 when something differs.`,
 			})
 		},
 	}
+	c.Prints(command, modeldiff.Report{}, cli.OfFolder[*modeldiff.Report]{})
 	limits.Flags(command)
 	return command
 }

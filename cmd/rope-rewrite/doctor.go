@@ -44,7 +44,7 @@ type foundLibrary struct {
 }
 
 func newDoctor(c *cli.Common) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "doctor [MODEL.onnx|FOLDER]",
 		Short: "Say what is installed, whether it works, and what to do if not",
 		Long: `Looks for ONNX Runtime and the op library, loads both in a process of their own,
@@ -76,6 +76,8 @@ runs these here: the op library, or a model's fallback. Exit code 0 if all is we
 			return nil
 		},
 	}
+	c.Prints(cmd, diagnosis{})
+	return cmd
 }
 
 // diagnose looks for both libraries and tries them. The worker is the program

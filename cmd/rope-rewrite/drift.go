@@ -51,6 +51,7 @@ with random weights. This reproduces the paper's Figure 1:
 		Args: cli.OneModel,
 		RunE: func(cmd *cobra.Command, args []string) error { return d.run(cmd, args[0]) },
 	}
+	d.Prints(cmd, drift.Result{}, drift.Whole{})
 	f := cmd.Flags()
 	f.StringVar(&d.text, "text", "", "measure on the text in `FILE`, read with the tokenizer.json beside the model (default: random tokens)")
 	f.Var(&d.length, "length", "number of `TOKENS` to measure on")

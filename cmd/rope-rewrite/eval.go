@@ -100,6 +100,7 @@ an interrupted run. Exit code 1 when a --check does not hold.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd, args) },
 	}
+	e.Prints(cmd, evalResult{})
 	f := cmd.Flags()
 	f.SortFlags = false
 	e.lengths = cli.TokenList{2048, 4096, 8192, 16384}

@@ -49,6 +49,7 @@ func newInspect(c *cli.Common) *cobra.Command {
 			})
 		},
 	}
+	c.Prints(command, rewrite.Report{}, cli.OfFolder[*rewrite.Report]{})
 	limits.Flags(command)
 	command.Flags().StringVar(&dump, "dump-site", "", "for a bug report: write each unchanged layer to `DIR` as a model of its own, with inputs and the reason")
 	command.Flags().BoolVar(&asRecipe, "recipe", false, "print the recipe of a rewritten model, which rope-rewrite MODEL --recipe FILE reads")

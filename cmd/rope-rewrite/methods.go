@@ -13,7 +13,7 @@ import (
 )
 
 func newMethods(c *cli.Common) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "methods [NAME]",
 		Short: "List the methods, or describe one with its keys",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -55,6 +55,8 @@ func newMethods(c *cli.Common) *cobra.Command {
 			})
 		},
 	}
+	c.Prints(cmd, []describedMethod{})
+	return cmd
 }
 
 // listMethods prints one line for each method.

@@ -25,7 +25,7 @@ func newOps(c *cli.Common) *cobra.Command {
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // Args lets nothing through
 	}
-	ops.AddCommand(
+	where, versions, install :=
 		&cobra.Command{
 			Use: "path", Short: "Print the path of the op library", Args: cli.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
@@ -33,7 +33,7 @@ func newOps(c *cli.Common) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.Show(cmd, map[string]string{"path": path}, func(w *cli.Writer) { w.Line("%s", path) })
+				return c.Show(cmd, placed{path}, func(w *cli.Writer) { w.Line("%s", path) })
 			},
 		},
 		&cobra.Command{
@@ -56,9 +56,17 @@ func newOps(c *cli.Common) *cobra.Command {
 				return nil
 			},
 			RunE: func(cmd *cobra.Command, args []string) error { return opsInstall(c, cmd, args[0]) },
-		},
-	)
+		}
+	c.Prints(where, placed{})
+	c.Prints(versions, cli.OpsVersions{})
+	c.Prints(install, placed{})
+	ops.AddCommand(where, versions, install)
 	return ops
+}
+
+// placed is where a library is, as --json prints it.
+type placed struct {
+	Path string `json:"path"`
 }
 
 // opsInstall writes the library inside this command, or else the one that it finds, into a
@@ -77,7 +85,7 @@ func opsInstall(c *cli.Common, cmd *cobra.Command, folder string) error {
 	if err != nil {
 		return err
 	}
-	return c.Show(cmd, map[string]string{"path": path}, func(w *cli.Writer) { w.Line("%s", path) })
+	return c.Show(cmd, placed{path}, func(w *cli.Writer) { w.Line("%s", path) })
 }
 
 // copyLibrary copies the library that is found into a folder.

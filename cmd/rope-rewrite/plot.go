@@ -93,6 +93,7 @@ semicolons), of a model, or of a model with a --method. The kinds of picture:
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd, args[0], args[1]) },
 	}
+	p.Prints(cmd, drawn{})
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&p.output, "output", "o", "", "write to `FILE.png` or FILE.svg")

@@ -57,13 +57,15 @@ func documentLengths(path string) (list []int64, err error) {
 	return list, nil
 }
 
+// drawn is what the command prints as JSON.
+type drawn struct {
+	Output    string          `json:"output"`
+	Distances []diagram.Reach `json:"distances,omitempty"` // what the picture says in numbers
+}
+
 // show says which picture was written, and what it says in numbers.
 func (p *plotting) show(cmd *cobra.Command) error {
-	value := map[string]any{"output": p.output}
-	if p.reaches != nil {
-		value["distances"] = p.reaches
-	}
-	return p.Show(cmd, value, func(w *cli.Writer) {
+	return p.Show(cmd, drawn{p.output, p.reaches}, func(w *cli.Writer) {
 		w.Line("Wrote %s.", p.output)
 		for i, r := range p.reaches {
 			w.Line("%s: distances up to %d, the largest with %.3g keys a query", r.Name, r.Largest, r.Keys)

@@ -5,10 +5,13 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/customop"
+	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
-func newRoot() *cobra.Command {
-	c := &cli.Common{}
+func newRoot() *cobra.Command { return newRootOf(&cli.Common{}) }
+
+// newRootOf is the command whose common flags are c's.
+func newRootOf(c *cli.Common) *cobra.Command {
 	r := &rewriteCommand{Common: c}
 	root := &cobra.Command{
 		Use:     "rope-rewrite MODEL.onnx [-o OUT.onnx] [--scaling SPEC] [--mask SPEC] ...",
@@ -46,10 +49,11 @@ is what its record says, 7 --require-any-length asks for more than is known,
 			return r.run(cmd, args[0])
 		},
 	}
+	c.Prints(root, rewrite.Report{}, folderReport{})
 	cli.Dress(root)
 	c.Flags(root)
 	r.flags(root)
 	cli.Complete(root)
-	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newSuggest(c), newDrift(c), newScales(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newManuals(), newReference())
+	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newSuggest(c), newDrift(c), newScales(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newManuals(), newReference(), newSchemas(c))
 	return root
 }

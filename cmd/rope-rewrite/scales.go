@@ -41,6 +41,7 @@ A method changes the keys: measure a model that has it.`,
 		Args: cli.OneModel,
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, args[0]) },
 	}
+	s.Prints(cmd, measuredScales{})
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVarP(&s.output, "output", "o", "", "write the scales to `OUT.json`")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,12 +39,14 @@ var update = flag.Bool("update", false, "write what is said into testdata/mistak
 //	rope CODE ARGS…    run rope-rewrite and expect the exit code and at most 80 columns
 //	shows TEXT         the last stdout holds the text, line breaks being spaces
 //	says TEXT          the last stderr does
-//	report             the last stdout is one JSON report with every promised key
+//	report             the last stdout is a report whose fields fit together
 //	spoil KIND IN OUT  write a damaged copy of a model, see spoil_test.go
 //	cut N IN OUT       copy the first N bytes
 //	[!every]           whether make test-every runs the test
 //	transcript FILE    run the commands of a transcript, see below, and make the
 //	                   transcript of that the last stdout
+//
+// What any of them prints with --json must be valid by the schema of its command.
 func TestScripts(t *testing.T) {
 	onnxruntime, library := testruntime.Paths(t)
 	models, err := filepath.Abs("../../testdata/models")
@@ -105,7 +108,8 @@ func runCommand(ts *testscript.TestScript, args []string) (code int, said string
 	if cli.Quote(said) != said {
 		ts.Fatalf("a terminal would act on what is shown: %q", said)
 	}
-	if strings.Contains(strings.Join(args, " "), "--json") {
+	if slices.Contains(args, "--json") {
+		valid(ts, args, stdout)
 		stdout = "" // for programs
 	}
 	if at := repeated.FindStringIndex(stdout + stderr); at != nil {

@@ -76,6 +76,7 @@ This takes minutes to hours: with -o each answer is saved as it comes, and
 		Args: cli.OneModel,
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, args[0]) },
 	}
+	s.Prints(cmd, suggestResult{})
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.Var(&s.context, "context", "length in `TOKENS` that the model is wanted for")

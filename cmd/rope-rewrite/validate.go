@@ -52,6 +52,7 @@ are right and its file is not the expected one.`,
 		Args: cli.TwoModels("ORIGINAL.onnx", "PATCHED.onnx"),
 		RunE: v.run,
 	}
+	v.Prints(cmd, validate.Report{}, cli.OfFolder[*validate.Report]{})
 	f := cmd.Flags()
 	f.Var(&v.length, "length", "length of the sequences, in `TOKENS`")
 	f.StringVar(&v.text, "text", "", "compare on the text in `FILE`, read with the tokenizer.json beside the model: one row has its first --length tokens, a second row half as many")

@@ -28,7 +28,7 @@ type versionOf struct {
 }
 
 func newVersion(c *cli.Common) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the versions of this command, ONNX Runtime and the op library",
 		Args:  cli.NoArgs,
@@ -37,6 +37,8 @@ func newVersion(c *cli.Common) *cobra.Command {
 			return c.Show(cmd, v, v.say)
 		},
 	}
+	c.Prints(cmd, versions{})
+	return cmd
 }
 
 func findVersions(c *cli.Common) *versions {

@@ -19,12 +19,13 @@ const All = "everything"
 // Rules are all folders with packages. The longest folder that a package lies in counts.
 var Rules = []Rule{
 	{"cmd/rope-rewrite", "the command line: one file per sub-command", []string{All}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
-	{"cmd/internal/cli", "what sub-commands share: flags, limits, mistakes, the screen", []string{"rewrite", "provenance", "customop", "onnx", "rope", "lm", "difference", "internal/configfile", "internal/modelfiles", "internal/ranges", "internal/suggest"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
+	{"cmd/internal/cli", "what sub-commands share: flags, limits, mistakes, the screen", []string{"cmd/internal/schema", "rewrite", "provenance", "customop", "onnx", "rope", "lm", "difference", "internal/configfile", "internal/modelfiles", "internal/ranges", "internal/suggest"}, []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term"}},
 	{"cmd/internal/diagram", "pictures of a method: what is drawn", []string{"cmd/internal/figure", "rope"}, nil},
 	{"cmd/internal/figure", "pictures of a method: how it looks", nil, []string{"gonum.org/v1/plot"}},
 	{"cmd/internal/cachescales", "which scales the caches of a model need as int8", []string{"rewrite", "onnx", "internal"}, nil},
 	{"cmd/internal/drift", "what rounding does to attention when positions are shifted", []string{"validate/capture", "rewrite", "rope", "onnx", "customop", "internal"}, nil},
 	{"cmd/internal/evaluation", "which method helps: tasks, samples, reports", []string{"cmd/internal/figure", "rewrite", "lm", "rope", "onnx", "provenance", "internal/configfile", "internal/suggest"}, []string{"go.yaml.in/yaml", "gonum.org/v1/gonum/mathext"}},
+	{"cmd/internal/schema", "the JSON Schema of what commands print", nil, nil},
 	{"cmd/internal/recommend", "which method a model needs for a context, measured", []string{"cmd/internal/evaluation"}, nil},
 	{"cmd/internal/modelfolder", "a model folder, rewritten as a whole", []string{"audit", "rewrite", "provenance", "onnx", "customop", "rope", "internal"}, nil},
 	{"cmd/internal/recipe", "a rewrite written down as a file", []string{"provenance", "rope", "internal/ranges", "internal/suggest"}, []string{"go.yaml.in/yaml"}},

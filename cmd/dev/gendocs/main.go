@@ -1,8 +1,6 @@
-// Gendocs writes docs/methods.md from the table of methods in package rope, and docs/report.schema.json
-// from the report of package rewrite.
+// Gendocs writes docs/methods.md from the table of methods in package rope.
 //
 //	go run ./cmd/dev/gendocs -o docs/methods.md
-//	go run ./cmd/dev/gendocs -report -o docs/report.schema.json
 package main
 
 import (
@@ -18,20 +16,12 @@ import (
 
 func main() {
 	out := flag.String("o", "", "file to write; standard output if empty")
-	report := flag.Bool("report", false, "the schema of reports in place of the page of methods")
 	flag.Parse()
-	text, err := []byte(methods()), error(nil)
-	if *report {
-		var schema string
-		schema, err = reportSchema()
-		text = []byte(schema)
-	}
-	switch {
-	case err != nil:
-	case *out == "":
-		_, err = os.Stdout.Write(text)
-	default:
-		err = os.WriteFile(*out, text, 0o644)
+	var err error
+	if *out == "" {
+		_, err = os.Stdout.WriteString(methods())
+	} else {
+		err = os.WriteFile(*out, []byte(methods()), 0o644)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gendocs:", err)

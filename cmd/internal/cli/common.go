@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rope-rewrite/rope-rewrite/cmd/internal/schema"
 	"github.com/rope-rewrite/rope-rewrite/customop"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -18,6 +21,37 @@ type Common struct {
 	Runtime string
 	Library string
 	JSON    bool
+
+	prints map[*cobra.Command][]reflect.Type // what each command prints with --json
+}
+
+// Prints says of what types the values are that a command shows: their schema is the one of its --json.
+func (c *Common) Prints(cmd *cobra.Command, values ...any) {
+	if c.prints == nil {
+		c.prints = map[*cobra.Command][]reflect.Type{}
+	}
+	for _, v := range values {
+		c.prints[cmd] = append(c.prints[cmd], reflect.TypeOf(v))
+	}
+}
+
+// Printed are the types of what a command prints with --json, and nil where that has no effect.
+func (c *Common) Printed(cmd *cobra.Command) []reflect.Type {
+	if list := c.prints[cmd]; list != nil {
+		return append(slices.Clone(list), reflect.TypeFor[FailureReport]())
+	}
+	return nil
+}
+
+// FailureReport is what a command prints with --json where it ends before there is anything else to print.
+type FailureReport struct {
+	Error Failure `json:"error"`
+}
+
+// Failure is what went wrong.
+type Failure struct {
+	Message string `json:"message"` // the sentence that stands on stderr too
+	Exit    int    `json:"exit"`    // the exit code
 }
 
 // Flags adds them to the root command.
@@ -25,7 +59,7 @@ func (c *Common) Flags(cmd *cobra.Command) {
 	f := cmd.PersistentFlags()
 	f.StringVar(&c.Runtime, "onnxruntime", "", "`PATH` of the ONNX Runtime library (environment: "+customop.RuntimeVariable+")")
 	f.StringVar(&c.Library, "ops-library", "", "`PATH` of the op library librope_ops (environment: "+customop.LibraryVariable+")")
-	f.BoolVar(&c.JSON, "json", false, "print one JSON object on stdout instead of text")
+	f.BoolVar(&c.JSON, "json", false, "print JSON on stdout instead of text, an error too")
 }
 
 // Options are the part of the rewriter's options that every command shares:
@@ -70,6 +104,13 @@ func Warn(cmd *cobra.Command, warnings []string) {
 
 // Show writes a result as JSON or as text.
 func (c *Common) Show(cmd *cobra.Command, value any, text func(*Writer)) error {
+	t := reflect.TypeOf(value)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if !slices.Contains(c.prints[cmd], t) {
+		return fmt.Errorf("%s prints %v, which its schema does not have: please report this", cmd.CommandPath(), t)
+	}
 	if c.JSON {
 		return PrintJSON(cmd.OutOrStdout(), value)
 	}
@@ -78,12 +119,12 @@ func (c *Common) Show(cmd *cobra.Command, value any, text func(*Writer)) error {
 	return w.err
 }
 
-// PrintJSON writes a value as one indented object.
+// PrintJSON writes a value as indented JSON.
 func PrintJSON(stdout io.Writer, value any) error {
 	encoder := json.NewEncoder(stdout)
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
+	return encoder.Encode(schema.Fill(value))
 }
 
 // NoAttention reports a model without rotary attention.

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,15 +42,25 @@ func Interruptible(f func(context.Context) int) int {
 // Execute runs one command line and returns its exit code.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
-	root.SetOut(plain{stdout})
-	root.SetErr(plain{stderr})
+	out := &plain{out: stdout}
+	root.SetOut(out)
+	root.SetErr(&plain{out: stderr})
 	err := guard(func() error { return root.ExecuteContext(ctx) })
 	if err == nil {
 		return 0
 	}
+	wantsJSON := asksForJSON(root, args)
+	fail := func(code int, sentence string) int {
+		complain(stderr, sentence, wantsJSON)
+		if wantsJSON && !out.used {
+			if err := PrintJSON(out, FailureReport{Failure{sentence, code}}); err != nil {
+				complain(stderr, Sentence(err), true)
+			}
+		}
+		return code
+	}
 	if ctx.Err() != nil {
-		complain(stderr, "interrupted; no model was written", false)
-		return ExitInterrupted
+		return fail(ExitInterrupted, "interrupted; no model was written")
 	}
 	code := ExitFailed
 	if coded := (*exitError)(nil); errors.As(err, &coded) {
@@ -61,8 +73,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 		code = ExitUsage
 	}
 	if err.Error() != "" {
-		json, _ := root.PersistentFlags().GetBool("json")
-		complain(stderr, Sentence(err), json)
+		fail(code, Sentence(err))
 	}
 	switch {
 	case len(args) == 0:
@@ -71,6 +82,17 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdout, st
 		fmt.Fprintln(stderr, "Run rope-rewrite --help for usage.")
 	}
 	return code
+}
+
+// asksForJSON reports whether a command line has --json, also behind a flag that is wrong.
+func asksForJSON(root *cobra.Command, args []string) bool {
+	if given, err := root.PersistentFlags().GetBool("json"); err == nil && given {
+		return true
+	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.ContainsFunc(args, func(a string) bool { return strings.EqualFold(a, "--json") })
 }
 
 // errCutShort stands for the fault of reading a mapped file that has become

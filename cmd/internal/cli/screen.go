@@ -54,9 +54,13 @@ func (w *Writer) List(lines []string) {
 }
 
 // plain passes on what it is given, quoted.
-type plain struct{ out io.Writer }
+type plain struct {
+	out  io.Writer
+	used bool
+}
 
-func (p plain) Write(b []byte) (int, error) {
+func (p *plain) Write(b []byte) (int, error) {
+	p.used = true
 	if _, err := io.WriteString(p.out, Quote(string(b))); err != nil {
 		return 0, err
 	}
@@ -128,7 +132,7 @@ type Progress struct {
 
 // NewProgress shows work where stderr is a terminal.
 func NewProgress(stderr io.Writer) *Progress {
-	if p, ok := stderr.(plain); ok {
+	if p, ok := stderr.(*plain); ok {
 		stderr = p.out // it moves the cursor
 	}
 	if f, ok := stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {

@@ -40,6 +40,18 @@ func audited(t *testing.T, folder string) (reports []*audit.Report, gravest audi
 	return reports, gravest
 }
 
+// planned are the warnings where only a plan is asked for.
+func planned(t *testing.T, folder string, opts rewrite.Options) []string {
+	t.Helper()
+	opts.PlanOnly = true
+	f, err := modelfolder.Prepare(context.Background(), folder, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return f.Warnings
+}
+
 // changesOf lists what was changed in a configuration.
 func changesOf(f *modelfolder.Folder, name string) string {
 	var list []string
@@ -122,6 +134,9 @@ func TestTwoBases(t *testing.T) {
 		}
 		if !slices.Equal(f.Warnings, c.warnings) {
 			t.Errorf("%s: warnings\n%s\nwant\n%s", c.name, strings.Join(f.Warnings, "\n"), strings.Join(c.warnings, "\n"))
+		}
+		if planned := planned(t, folder, options(t, c.method)); !slices.Equal(planned, c.warnings) {
+			t.Errorf("%s: where nothing is written, warnings\n%s\nwant\n%s", c.name, strings.Join(planned, "\n"), strings.Join(c.warnings, "\n"))
 		}
 		if _, got := audited(t, output); got != c.outcome {
 			t.Errorf("%s: audit of the result: %s, want %s", c.name, got, c.outcome)

@@ -61,7 +61,8 @@ type line struct {
 }
 
 // Prepare rewrites every model of a folder in memory. A model in which not every attention layer
-// could be rewritten is Unverified, unless opts.AllowUnchanged, and Write refuses it.
+// could be rewritten is Unverified, unless opts.AllowUnchanged, and Write refuses it. With opts.PlanOnly the models
+// are made too: what is said of the new folder is read from them.
 //
 // The error is ErrNoModel where no model has rotary attention, or names the file.
 func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folder, err error) {
@@ -69,6 +70,7 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 	if err != nil {
 		return nil, err
 	}
+	opts.PlanOnly = false
 	f := &Folder{path: folder}
 	files, left, err := scan(folder)
 	if err != nil {
