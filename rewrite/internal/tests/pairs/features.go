@@ -30,7 +30,7 @@ type feature struct {
 // exports are the models: keys and values shared by heads, a norm before the rotation, layers with windows of their own,
 // 16 bits, and no cache.
 var exports = feature{"model", []setting{{name: "llama__dynamo18"}, {name: "qwen3__dynamo23"}, {name: "gemma3_text__dynamo18"},
-	{name: "gpt_neox__dynamo18-fp16"}, {name: "llama__dynamo23-nocache"}}}
+	{name: "gpt_neox__dynamo18-fp16"}, {name: "llama__dynamo18-nocache"}}}
 
 // features are all that can be asked for together.
 var features = []feature{

@@ -47,7 +47,7 @@ func patched(t *testing.T, r row) (path string, report *rewrite.Report, err erro
 	o := r.options()
 	path = kit.Model(exports.settings[r[0]].name)
 	if o.Earlier.Carried {
-		path = before(t, r)
+		path, _ = before(t, r)
 	}
 	m := kit.OpenModel(t, path)
 	if report, err = kit.Rewrite(t.Context(), m, o); err != nil {
@@ -58,20 +58,20 @@ func patched(t *testing.T, r row) (path string, report *rewrite.Report, err erro
 }
 
 // before is a row's model with the earlier method.
-func before(t *testing.T, r row) string {
+func before(t *testing.T, r row) (path string, report *rewrite.Report) {
 	t.Helper()
-	path, _ := kit.Patch(t, kit.Model(exports.settings[r[0]].name), rewrite.Options{Edits: []rope.Spec{parsed(rope.ScalingAxis, earlier)}})
-	return path
+	return kit.Patch(t, kit.Model(exports.settings[r[0]].name), rewrite.Options{Edits: []rope.Spec{parsed(rope.ScalingAxis, earlier)}})
 }
 
 func check(t *testing.T, r row) {
-	path, report, err := patched(t, r)
+	path, _, err := patched(t, r)
 	if err != nil {
 		t.Fatalf("it is refused, and no rule says so: %v", err)
 	}
-	plain, _, err := patched(t, r.like())
+	plain, report, err := patched(t, r.like())
 	if len(r.like().broken()) > 0 { // nothing is added to the earlier methods
-		plain, err = before(t, r), nil
+		plain, report = before(t, r)
+		err = nil
 	}
 	if err != nil {
 		t.Fatal(err)
