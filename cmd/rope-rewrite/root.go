@@ -23,7 +23,8 @@ is unchanged. A method is given as a SPEC: NAME or NAME:KEY=VALUE,KEY=VALUE.
 Numbers of tokens may be written as 8k (8192) or 128K (131072).
 
 MODEL.onnx may also be a folder. Then all its models are written to a new
-folder, and config.json and genai_config.json there describe the new models.
+folder; config.json and genai_config.json there say of the new models what they
+have keys for, and a warning names the rest.
 
   --mask sliding-window:window=4k
   --mask anchor --documents input

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
@@ -19,7 +21,7 @@ func TestInterrupt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{}, {"inspect"}} {
+	for _, args := range [][]string{{}, {"inspect"}, {"--json"}} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "model.onnx")
 		if err := os.WriteFile(path, model, 0o666); err != nil {
@@ -31,8 +33,16 @@ func TestInterrupt(t *testing.T) {
 		if code := run(ctx, append(args, path), &stdout, &stderr); code != cli.ExitInterrupted {
 			t.Errorf("%v: exit code %d", args, code)
 		}
-		if stderr.String() != "rope-rewrite: interrupted; no model was written\n" || stdout.Len() > 0 {
-			t.Errorf("%v: said %q and %q", args, stdout.String(), stderr.String())
+		if stderr.String() != "rope-rewrite: interrupted; no model was written\n" {
+			t.Errorf("%v: said %q", args, stderr.String())
+		}
+		var report cli.FailureReport
+		if !slices.Contains(args, "--json") {
+			if stdout.Len() > 0 {
+				t.Errorf("%v: printed %q", args, stdout.String())
+			}
+		} else if err := json.Unmarshal(stdout.Bytes(), &report); err != nil || report.Error != (cli.Failure{Message: "interrupted; no model was written", Exit: cli.ExitInterrupted}) {
+			t.Errorf("%v: printed %q", args, stdout.String())
 		}
 		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
 			t.Errorf("%v: left %v, %v", args, files, err)
