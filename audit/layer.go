@@ -13,7 +13,7 @@ import (
 // 16 bits keep frequencies to three digits.
 const near = 1e-3
 
-func equal(a, b float64) bool { return math.Abs(a-b) <= near*max(math.Abs(a), math.Abs(b)) }
+func equal(a, b float64) bool { return modelconfig.Near(a, b, near) }
 
 // from names a key and its file.
 func (c claims) from(key string) string { return filepath.Base(c.config.Path) + ": " + key }
@@ -37,6 +37,7 @@ func (s *subject) lines(at Layer) []Line {
 	}
 	lines = append(lines, window)
 	lines = append(lines, s.older(at)...)
+	lines = append(lines, s.unsaid(at)...)
 	return append(lines, s.shape(at, n.rotation.layer)...)
 }
 
@@ -114,6 +115,27 @@ func judged(l Line, agrees bool) Line {
 	return l
 }
 
+// notClaimed is the line of something in the graph for which the configuration has no key: transformers computes a
+// model without it.
+func (s *subject) notClaimed(l Line) Line {
+	l.Expected, l.From, l.Verdict, l.Why = "none", filepath.Base(s.claims.config.Path), Differs, Unsaid
+	return l
+}
+
+// Unsaid is Line.Why of what a graph has and no key asks for.
+const Unsaid = "not claimed, but the graph has it"
+
+// unsaid names the settings of a layer without a key.
+func (s *subject) unsaid(at Layer) (lines []Line) {
+	if at.Attention == nil || at.RotationOnly || s.claims.config.Path == "" {
+		return nil
+	}
+	for _, x := range s.claims.config.Unsaid(*at.Attention) {
+		lines = append(lines, s.notClaimed(line(x.What, "", "", x.Is)))
+	}
+	return lines
+}
+
 // window compares the window of a layer.
 func (s *subject) window(at Layer, layer int) Line {
 	w := s.claims.config.Window(layer)
@@ -132,6 +154,8 @@ func (s *subject) window(at Layer, layer int) Line {
 	l.Found = windowText(have)
 	positions := int64(s.claims.config.Positions().Value)
 	switch {
+	case w.Key == "" && have > 0 && s.claims.config.Path != "":
+		return s.notClaimed(l)
 	case w.Some && have == 0 && s.windowed(at):
 		l.Verdict, l.Why = NotClaimed, l.From+" does not say which layers have it"
 		return l

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -109,6 +110,9 @@ func (s *subject) edits(r *Report, target rewrite.Target) ([]rewrite.LayerEdit, 
 
 // unmendable says why what differs cannot be changed, "" where it can.
 func unmendable(l Line, target rewrite.Target) string {
+	if l.Why == Unsaid {
+		return "no method can take it out. Export the model again"
+	}
 	switch l.What {
 	case "rope_theta", "rope_scaling", "attention_factor":
 		if l.Found == "no rotation" || l.Expected == "no rotation" {
@@ -159,15 +163,15 @@ func (s *subject) scaling(at Layer, layer int) rope.Spec {
 	if claim.Theta.Given() {
 		base = claim.Theta.Value
 	}
-	spec := byRun(claim.Scaling)
+	spec := modelconfig.ByRun(claim.Scaling)
 	if spec.Name == "" {
 		spec = rope.Spec{Axis: rope.ScalingAxis, Name: "theta"}
 	}
 	if base != 0 {
-		spec = with(spec, "rope_theta", rope.Number(base))
+		spec = modelconfig.With(spec, "rope_theta", rope.Number(base))
 	}
 	if found.Name != "" {
-		spec = with(spec, "base", rope.Text("original"))
+		spec = modelconfig.With(spec, "base", rope.Text("original"))
 	}
 	return spec
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
@@ -40,7 +39,7 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 	}
 	found, base := s.recognised(*at.Attention, layer)
 	expected, err := s.expected(at, layer, claim)
-	matches := err == nil && sameFrequencies(expected.Encoding, e)
+	matches := err == nil && modelconfig.SameFrequencies(expected.Encoding, e, near)
 	switch {
 	case base != 0:
 		theta.Found = short(base)
@@ -65,7 +64,7 @@ func (s *subject) rotation(at Layer, layer int) []Line {
 		scaling = judged(scaling, matches)
 		if scaling.Verdict == Agrees {
 			scaling.Found = scaling.Expected
-		} else if e.LengthDependent.Trained == 0 && expected.Encoding.LengthDependent.Trained > 0 && equalLists(expected.Encoding.Frequencies, e.Frequencies) {
+		} else if e.LengthDependent.Trained == 0 && expected.Encoding.LengthDependent.Trained > 0 && slices.EqualFunc(expected.Encoding.Frequencies, e.Frequencies, equal) {
 			scaling.Why = fmt.Sprintf("the graph uses the frequencies for up to %d tokens at every length", expected.Encoding.LengthDependent.Trained)
 		}
 	}
@@ -146,73 +145,25 @@ func (s *subject) recognised(a rope.Attention, layer int) (rope.Spec, float64) {
 // base is claimed of the graph's. A base that differs is no matter of the scaling:
 // where that alone differs the graph's is taken.
 func (s *subject) expected(at Layer, layer int, claim modelconfig.Rotation) (rope.Attention, error) {
-	if claim.Unread != nil {
-		return rope.Attention{}, claim.Unread
-	}
 	a := *at.Attention
 	_, base := s.recognised(a, layer)
 	bases := []float64{claim.Theta.Value, base}
 	var first rope.Attention
 	err := errors.New("the graph's base is unknown, and none is claimed")
 	for _, theta := range slices.DeleteFunc(bases, func(x float64) bool { return x == 0 }) {
-		got, failed := scaled(a, theta, claim.Scaling, s.claims.config.Context(layer))
+		got, failed := claim.Computes(a, theta, s.claims.config.Context(layer))
 		if failed != nil {
 			return rope.Attention{}, failed
 		}
 		if err != nil {
 			first, err = got, nil
 		}
-		if sameFrequencies(got.Encoding, a.Encoding) {
+		if modelconfig.SameFrequencies(got.Encoding, a.Encoding, near) {
 			return got, nil
 		}
 	}
 	return first, err
 }
-
-// scaled returns an attention that turns as many pairs as a, by the powers of a base
-// and with a scaling.
-func scaled(a rope.Attention, theta float64, scaling rope.Spec, c rope.Context) (rope.Attention, error) {
-	pairs := len(a.Encoding.Frequencies)
-	plain := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 2 * pairs, Encoding: rope.Encoding{Frequencies: make([]float64, pairs)}}
-	base := rope.Spec{Axis: rope.ScalingAxis, Name: "theta", Params: map[string]rope.Value{"rope_theta": rope.Number(theta)}}
-	c.Theta = theta
-	plain, _, err := base.Apply(plain, c)
-	if err != nil || scaling.Name == "" {
-		return plain, err
-	}
-	got, _, err := byRun(scaling).Apply(plain, c)
-	return got, err
-}
-
-// byRun returns a scaling that depends on the length so that each call's counts, as
-// in transformers.
-func byRun(scaling rope.Spec) rope.Spec {
-	m, err := rope.Lookup(rope.ScalingAxis, scaling.Name)
-	if err != nil || !m.ByLength {
-		return scaling
-	}
-	return with(scaling, "length", rope.Text("run"))
-}
-
-// with returns a spec with a parameter.
-func with(spec rope.Spec, key string, value rope.Value) rope.Spec {
-	spec.Params = maps.Clone(spec.Params)
-	if spec.Params == nil {
-		spec.Params = map[string]rope.Value{}
-	}
-	spec.Params[key] = value
-	return spec
-}
-
-// sameFrequencies compares how fast pairs turn, in calls of every length. Which way
-// they turn is the graph's own.
-func sameFrequencies(a, b rope.Encoding) bool {
-	b = b.WithSenses(b.Senses())
-	x, y := a.LengthDependent, b.LengthDependent
-	return equalLists(a.Frequencies, b.Frequencies) && x.Trained == y.Trained && equalLists(x.Long, y.Long) && equal(x.NTK, y.NTK) && x.Linear == y.Linear
-}
-
-func equalLists(a, b []float64) bool { return slices.EqualFunc(a, b, equal) }
 
 // measuredScaling says what scaled the frequencies of a graph.
 func measuredScaling(e rope.Encoding, found rope.Spec, base float64) string {

@@ -110,7 +110,7 @@ func parse(data []byte) (Config, error) {
 		if p == nil {
 			continue
 		}
-		if p.Original > 0 {
+		if p.Original > 0 && p.Type != "dynamic" && p.Alias != "dynamic" { // which takes max_position_embeddings
 			c.Original = p.Original
 		}
 		for _, t := range []string{p.Type, p.Alias} {

@@ -60,6 +60,9 @@ type Window struct {
 
 // Window returns what the file says of a layer, by its number.
 func (c Config) Window(layer int) Window {
+	if c.ignoresWindow() {
+		return Window{}
+	}
 	window := c.keys.number("sliding_window", "interleaved_sliding_window")
 	none := Window{Key: "sliding_window"}
 	if on, given := c.keys.flag("use_sliding_window"); given && !on {
@@ -91,6 +94,6 @@ func (c Config) Window(layer int) Window {
 		}
 		return out
 	}
-	out.Some = true
+	out.Some = windows[c.keys.text("model_type")] != everyLayer
 	return out
 }

@@ -1,6 +1,7 @@
 package modelconfig
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"slices"
@@ -23,6 +24,8 @@ type Layer struct {
 	Scaling *Scaling // what a rewrite made of its frequencies; nil where they are the exporter's
 	Window  int64    // tokens that it sees, 0 where it sees all and -1 where that is not known
 	Masked  bool     // a rewrite gave it the window
+
+	Was, Now *rope.Attention // what it computed in the export, and what it computes; nil where that is not known
 }
 
 // Scaling is a method that scales frequencies.
@@ -49,8 +52,10 @@ func (t *Text) Apply(now Meaning) (warnings []string, err error) {
 		return []string{fmt.Sprintf("it cannot be read (%v), and is unchanged", was.why())}, nil
 	}
 	under := t.languageModel()
-	if now.Context > 0 && t.has(under+"max_position_embeddings") {
-		if err := t.Set(under+"max_position_embeddings", now.Context); err != nil {
+	key := under + maxPositions
+	trained := t.Get(key)
+	if now.Context > 0 && t.has(key) {
+		if err := t.Set(key, now.Context); err != nil {
 			return nil, err
 		}
 	}
@@ -59,35 +64,105 @@ func (t *Text) Apply(now Meaning) (warnings []string, err error) {
 		return nil, err
 	}
 	scaling, err := t.scale(under, now)
-	return slices.Concat(window, scaling), err
+	if err != nil {
+		return nil, err
+	}
+	context, err := t.keepTrained(key, trained)
+	return slices.Concat(context, window, scaling, unsaid(was, now)), err
+}
+
+const maxPositions = "max_position_embeddings"
+
+// keepTrained takes back a new number of tokens where the rotation follows from it.
+func (t *Text) keepTrained(key string, trained json.RawMessage) (warnings []string, err error) {
+	before := t.clone()
+	if trained == nil {
+		return nil, nil
+	}
+	if err := before.replace(key, trained); err != nil {
+		return nil, err
+	}
+	was, is := Parse("", before.Bytes()), Parse("", t.Bytes())
+	seen := map[string]bool{} // layers of one type have one rotation
+	for i := range max(was.Layers(), 1) {
+		kind := was.layerType(i)
+		if seen[kind] {
+			continue
+		}
+		seen[kind] = true
+		if a, b := was.Rotation(i), is.Rotation(i); !a.same(b) {
+			*t = before
+			return []string{fmt.Sprintf("its %s stays, because transformers takes the trained length of %s from it", maxPositions, a.Scaling.Name)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// unsaid warns of settings without a key.
+func unsaid(c Config, now Meaning) (warnings []string) {
+	for _, l := range now.Layers {
+		if l.Now == nil {
+			continue
+		}
+		for _, s := range c.Unsaid(*l.Now) {
+			if w := fmt.Sprintf("it has no key for the %s (%s), so it does not mention it", s.What, s.Is); !slices.Contains(warnings, w) {
+				warnings = append(warnings, w)
+			}
+		}
+	}
+	return warnings
 }
 
 // window writes the window that masks gave to layers.
 func (t *Text) window(under string, now Meaning) (warnings []string, err error) {
 	var widths []int64
-	for _, l := range now.Layers {
+	first := -1
+	for i, l := range now.Layers {
 		if l.Masked && !slices.Contains(widths, l.Window) {
 			widths = append(widths, l.Window)
+		}
+		if l.Masked && first < 0 {
+			first = i
 		}
 	}
 	if len(widths) == 0 {
 		return nil, nil
 	}
-	tried := t.clone()
-	if err := tried.Set(under+"sliding_window", widths[0]); err != nil {
-		return nil, err
+	was := Parse("", t.Bytes())
+	how := windows[was.keys.text("model_type")]
+	no := []string{fmt.Sprintf("it cannot describe which layers now have a window of %d tokens, so it does not mention it", widths[0])}
+	if how == 0 {
+		return []string{fmt.Sprintf("transformers reads no window for its model_type, so it does not mention the window of %d tokens", widths[0])}, nil
 	}
-	if tried.has(under + "use_sliding_window") {
-		if err := tried.Set(under+"use_sliding_window", true); err != nil {
-			return nil, err
+	tried := t.clone()
+	set := func(key string, value any) {
+		if err == nil {
+			err = tried.Set(under+key, value)
 		}
+	}
+	set("sliding_window", widths[0])
+	if how == upperLayers {
+		set("use_sliding_window", true)
+		switch {
+		case !t.has(under + "layer_types"):
+			set("max_window_layers", first)
+		case len(now.Layers) == len(was.LayerTypes):
+			types := make([]string, len(now.Layers))
+			for i, l := range now.Layers {
+				types[i] = either(l.Window > 0, sliding, full)
+			}
+			set("layer_types", types)
+		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	told := Parse("", tried.Bytes())
 	of := told.layersOf(len(now.Layers), func(n int) any { return told.Window(n) })
 	for i, l := range now.Layers {
 		n, known := of(i)
 		if w := told.Window(n); l.Window >= 0 && (!known || w.Key == "" || w.Unread != "" || w.Value != l.Window) {
-			return []string{fmt.Sprintf("it cannot describe which layers now have a window of %d tokens, so it does not mention it", widths[0])}, nil
+			return no, nil
 		}
 	}
 	*t = tried

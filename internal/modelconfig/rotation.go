@@ -31,7 +31,9 @@ func (c Config) Rotation(layer int) (r Rotation) {
 	data, key := c.parameters(kind)
 	r.ScalingKey = key
 	if data != nil {
-		r.Scaling, r.Unread = scalingIn(data, key, kind)
+		if r.Scaling, r.Unread = scalingIn(data, key, kind); r.Unread == nil {
+			r.Unread = c.refused(r.Scaling.Name, key)
+		}
 	}
 	if r.Unread != nil || r.Scaling.Name != "" {
 		return r
@@ -43,6 +45,18 @@ func (c Config) Rotation(layer int) (r Rotation) {
 		}
 	}
 	return r
+}
+
+// onlyLists are the types of models that transformers scales by lists of factors alone.
+var onlyLists = []string{"phi3"}
+
+// refused says why transformers does not read a scaling of this type of models.
+func (c Config) refused(scaling, key string) error {
+	kind := c.keys.text("model_type")
+	if scaling == "" || scaling == lists || !slices.Contains(onlyLists, kind) {
+		return nil
+	}
+	return fmt.Errorf("%s asks for %s, and transformers reads only %s for %s", key, scaling, lists, kind)
 }
 
 // scalingIn returns the scaling of a type of layers in a dictionary, which stands under a key.
@@ -116,15 +130,35 @@ func (c Config) completed(name string, entries keys) json.RawMessage {
 		maps.DeleteFunc(entries, func(key string, _ json.RawMessage) bool { return key == "type" || strings.HasPrefix(key, "mrope_") })
 		entries["rope_type"] = json.RawMessage(`"default"`)
 	}
-	const original = "original_max_position_embeddings"
-	if own := c.keys[original]; own != nil && kind != "" && kind != "default" && kind != "linear" && entries[original] == nil {
-		entries[original] = own
+	switch trained := c.trained(kind); {
+	case trained == nil:
+	case kind == "dynamic" || entries[original] == nil:
+		entries = maps.Clone(entries)
+		entries[original] = trained
 	}
 	data, err := json.Marshal(entries)
 	if err != nil {
 		return c.keys[name]
 	}
 	return data
+}
+
+const original = "original_max_position_embeddings"
+
+// trained is the trained length that transformers takes for a rope_type where its dictionary has none; for dynamic it
+// looks into none.
+func (c Config) trained(kind string) json.RawMessage {
+	beside := c.keys[maxPositions]
+	if own := c.keys[original]; own != nil {
+		beside = own
+	}
+	switch kind {
+	case "dynamic":
+		return c.keys[maxPositions]
+	case "yarn", "llama3", "longrope", "su":
+		return beside
+	}
+	return nil
 }
 
 // scalingOf returns a spec without its base and the rotated share, which are claims

@@ -53,32 +53,19 @@ func (t *Text) scale(under string, now Meaning) (warnings []string, err error) {
 	if !slices.ContainsFunc(now.Layers, func(l Layer) bool { return l.Scaling != nil }) {
 		return nil, nil
 	}
-	if warnings = inexpressible(now); warnings != nil {
-		return warnings, nil
-	}
-	was, newer := Parse("", t.Bytes()), under+"rope_parameters"
+	was := Parse("", t.Bytes())
 	groups := was.groups(now)
 	if warning := ungrouped(groups, now); warning != "" {
 		return []string{warning}, nil
 	}
 	tried := t.clone()
 	for _, g := range groups {
-		base, scaling, warning := g.scaling(now)
-		switch {
-		case warning != "":
-			warnings = append(warnings, warning)
-		case scaling == nil:
-		case g.kind != "":
-			err = tried.dictionary(newer+"."+g.kind, scaling, base)
-		case t.has(newer):
-			if err = tried.dictionary(newer, scaling, base); err == nil && t.has(under+"rope_theta") {
-				err = tried.setBase(under+"rope_theta", base) // an older key of the same meaning
-			}
-		default:
-			err = tried.older(under, scaling, base)
-		}
+		warning, err := tried.describe(under, g, now)
 		if err != nil {
 			return nil, err
+		}
+		if warning != "" && !slices.Contains(warnings, warning) {
+			warnings = append(warnings, warning)
 		}
 	}
 	if warnings == nil {
@@ -92,24 +79,62 @@ func (t *Text) scale(under string, now Meaning) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// inexpressible says which scalings no configuration can express.
-func inexpressible(now Meaning) (warnings []string) {
-	for _, l := range now.Layers {
-		w := ""
-		switch {
-		case l.Scaling == nil:
-		case l.Gaps && !ownShare(l.Scaling.Name):
-			w = fmt.Sprintf("it cannot express the scaling %s of layers in which some pairs do not rotate, so it does not mention it", l.Scaling.Name)
-		case l.Scaling.Name != baseAlone:
-			if m, err := rope.Lookup(rope.ScalingAxis, l.Scaling.Name); err != nil || !m.HF {
-				w = fmt.Sprintf("it cannot express the scaling %s, so it does not mention it", l.Scaling.Name)
-			}
+// describe writes the scaling of a group's layers in the first form that gives what they compute. The warning says
+// why there is none.
+func (t *Text) describe(under string, g group, now Meaning) (warning string, err error) {
+	base, one, warning := g.scaling(now)
+	if warning != "" || one == nil {
+		return warning, nil
+	}
+	start := base
+	if start == 0 {
+		start = Parse("", t.Bytes()).Theta
+	}
+	for _, f := range one.forms(start) {
+		tried := t.clone()
+		if err := tried.write(under, g, f, one.Scaling); err != nil {
+			return "", err
 		}
-		if w != "" && !slices.Contains(warnings, w) {
-			warnings = append(warnings, w)
+		after := Parse("", tried.Bytes())
+		said := after.rotations(len(now.Layers))
+		untrue := slices.ContainsFunc(g.layers, func(i int) bool {
+			claim, known := said(i)
+			return now.Layers[i].Scaling != nil && known && !claim.computed(now.Layers[i], after.Context(i))
+		})
+		if !untrue && !(f.name == proportional && !t.has(under+"rope_parameters")) { // which only version 5 computes
+			*t = tried
+			return "", nil
 		}
 	}
-	return warnings
+	return one.inexpressible(base), nil
+}
+
+// write puts a form where the file has the dictionary of a group.
+func (t *Text) write(under string, g group, f form, scaling *Scaling) error {
+	newer := under + "rope_parameters"
+	switch {
+	case g.kind != "":
+		return t.dictionary(newer+"."+g.kind, f)
+	case t.has(newer):
+		if err := t.dictionary(newer, f); err != nil || !t.has(under+"rope_theta") {
+			return err
+		}
+		return t.setBase(under+"rope_theta", f.base) // an older key of the same meaning
+	}
+	return t.older(under, f, scaling)
+}
+
+// inexpressible says why no configuration can express a layer's scaling.
+func (l Layer) inexpressible(base float64) string {
+	switch {
+	case base == 0:
+		return fmt.Sprintf("the frequencies that the scaling %v starts from follow no rope_theta, so its rotation is unchanged", l.Scaling)
+	case l.Now != nil && l.Now.Encoding.LengthDependent.Trained > 0:
+		return fmt.Sprintf("it cannot express length=run of the scaling %s, with which each call turns cached keys anew, so it does not mention it", l.Scaling.Name)
+	case l.Gaps && !ownShare(l.Scaling.Name):
+		return fmt.Sprintf("it cannot express the scaling %s of layers in which some pairs do not rotate, so it does not mention it", l.Scaling.Name)
+	}
+	return fmt.Sprintf("it cannot express the scaling %s, so it does not mention it", l.Scaling.Name)
 }
 
 // group are layers for which the file has one dictionary.
@@ -159,28 +184,31 @@ func ungrouped(groups []group, now Meaning) string {
 				l.Scaling = nil
 			}
 		}
-		if l.Scaling != nil {
+		switch {
+		case l.Scaling != nil && !l.Turns:
+			return fmt.Sprintf("it cannot express the scaling %s of layers that do not rotate, so it does not mention it", l.Scaling.Name)
+		case l.Scaling != nil:
 			return fmt.Sprintf("its rope_parameters are for types of layers, but it does not say the type of layer %d, so they are unchanged", i)
 		}
 	}
 	return ""
 }
 
-// scaling is the one scaling of a group's layers, and the base that it starts from. The warning says
-// why there is none where some layers have one.
-func (g group) scaling(now Meaning) (base float64, one *Scaling, warning string) {
+// scaling is a layer with the one scaling of a group, and the base that it starts from; nil where none has one. The
+// warning says why there is no such scaling.
+func (g group) scaling(now Meaning) (base float64, one *Layer, warning string) {
 	var bases []float64
 	for _, i := range g.layers {
 		l := now.Layers[i]
 		if l.Scaling == nil {
 			continue
 		}
-		if one != nil && !one.equal(l.Scaling) {
-			return 0, nil, fmt.Sprintf("it has one scaling for layers that now have %v and %v, so it mentions neither", one, l.Scaling)
+		if one != nil && !one.Scaling.equal(l.Scaling) {
+			return 0, nil, fmt.Sprintf("it has one scaling for layers that now have %v and %v, so it mentions neither", one.Scaling, l.Scaling)
 		}
-		one = l.Scaling
+		one = &l
 		theta := l.Base
-		for _, s := range one.Used {
+		for _, s := range l.Scaling.Used {
 			if s.Name == "rope_theta" && s.From == rope.Given {
 				theta = s.Value.Numbers()[0]
 			}
@@ -189,14 +217,12 @@ func (g group) scaling(now Meaning) (base float64, one *Scaling, warning string)
 			bases = append(bases, theta)
 		}
 	}
-	switch {
-	case one == nil:
+	if len(bases) == 0 {
 		return 0, nil, ""
-	case slices.Contains(bases, 0):
-		return 0, nil, fmt.Sprintf("the frequencies that the scaling %v starts from follow no rope_theta, so its rotation is unchanged", one)
-	case len(bases) > 1:
+	}
+	if len(bases) > 1 {
 		slices.Sort(bases)
-		return 0, nil, fmt.Sprintf("the scaling %v starts from several rope_theta (%s), but it has one for all layers, so its rotation is unchanged", one, numbersText(bases))
+		return 0, nil, fmt.Sprintf("the scaling %v starts from several rope_theta (%s), but it has one for all layers, so its rotation is unchanged", one.Scaling, numbersText(bases))
 	}
 	return bases[0], one, ""
 }
@@ -217,29 +243,23 @@ func numbersText(list []float64) string {
 	return strings.Join(texts, ", ")
 }
 
-// dictionary writes a scaling under a key of rope_parameters. What the method takes by itself is left
-// out, as transformers takes the same. Keys that belong to no scaling stay.
-func (t *Text) dictionary(key string, scaling *Scaling, base float64) error {
-	name := scaling.Name
-	if name == baseAlone {
-		name = "default"
-	}
-	d, err := sjson.SetBytes([]byte("{}"), "rope_type", name)
-	for _, s := range scaling.Used {
-		own := s.From == rope.Default || s.From == rope.Computed || s.Name == "rope_theta" || slices.Contains(ours, s.Name) || s.Name == partial && !ownShare(name)
-		if err == nil && !own {
+// dictionary writes a form under a key of rope_parameters. Keys that belong to no scaling stay.
+func (t *Text) dictionary(key string, f form) error {
+	d, err := sjson.SetBytes([]byte("{}"), "rope_type", f.name)
+	for _, e := range f.keys {
+		if err == nil {
 			var value []byte
-			if value, err = json.Marshal(s.Value); err == nil {
-				d, err = sjson.SetRawBytes(d, s.Name, value)
+			if value, err = json.Marshal(e.value); err == nil {
+				d, err = sjson.SetRawBytes(d, e.key, value)
 			}
 		}
 	}
-	if err == nil && base != 0 {
-		d, err = sjson.SetBytes(d, "rope_theta", near(base, t.number(key+".rope_theta")))
+	if err == nil && f.base != 0 {
+		d, err = sjson.SetBytes(d, "rope_theta", near(f.base, t.number(key+".rope_theta")))
 	}
 	old := keys{"": t.Get(key)}.object("")
 	for _, name := range slices.Sorted(maps.Keys(old)) {
-		if err == nil && !scales(name) && !(name == partial && ownShare(scaling.Name)) {
+		if err == nil && !scales(name) && !(name == partial && ownShare(f.name)) {
 			d, err = sjson.SetRawBytes(d, name, old[name])
 		}
 	}
@@ -249,23 +269,23 @@ func (t *Text) dictionary(key string, scaling *Scaling, base float64) error {
 	return t.replace(key, d)
 }
 
-// older writes a scaling as transformers before version 5 reads it.
-func (t *Text) older(under string, scaling *Scaling, base float64) error {
+// older writes a form as transformers before version 5 reads it.
+func (t *Text) older(under string, f form, scaling *Scaling) error {
 	key := under + "rope_theta"
 	for _, name := range []string{"global_rope_theta", "rotary_emb_base"} {
 		if !t.has(key) && t.has(under+name) {
 			key = under + name
 		}
 	}
-	given := slices.ContainsFunc(scaling.Used, func(s rope.Setting) bool { return s.Name == "rope_theta" && s.From == rope.Given })
-	if given || t.has(key) {
-		if err := t.setBase(key, base); err != nil {
+	if f.name == plain || f.name == lists || scaling.gives("rope_theta") || t.has(key) {
+		if err := t.setBase(key, f.base); err != nil {
 			return err
 		}
 	}
 	switch {
-	case scaling.Name != baseAlone:
-		return t.dictionary(under+"rope_scaling", scaling, 0)
+	case f.name != plain:
+		f.base = 0
+		return t.dictionary(under+"rope_scaling", f)
 	case t.has(under + "rope_scaling"):
 		return t.replace(under+"rope_scaling", json.RawMessage("null"))
 	}
@@ -283,7 +303,7 @@ func (t *Text) setBase(key string, base float64) error {
 // near is the base that a file gives where a measured one is the same, else the measured one: a graph
 // has it to the precision of its frequencies.
 func near(measured, given float64) float64 {
-	if math.Abs(measured-given) <= 1e-3*math.Abs(given) {
+	if math.Abs(measured-given) <= sixteenBits*math.Abs(given) {
 		return given
 	}
 	return measured
@@ -323,7 +343,7 @@ func (c Config) untrue(was Config, now Meaning) string {
 			}
 		case l.Scaling == nil && !before.same(after):
 			return fmt.Sprintf("it would describe layer %d as scaled, which it is not, so it does not mention the scaling of the others", i)
-		case l.Scaling != nil && after.Unread == nil && !after.describes(l.Scaling):
+		case l.Scaling != nil && !after.computed(l, c.Context(i)):
 			return fmt.Sprintf("it would not describe layer %d as scaled by %v, so it does not mention the scaling", i, l.Scaling)
 		}
 	}
@@ -333,14 +353,6 @@ func (c Config) untrue(was Config, now Meaning) string {
 // same reports whether two rotations turn by the same frequencies.
 func (r Rotation) same(other Rotation) bool {
 	return r.Theta == other.Theta && reflect.DeepEqual(r.Scaling, other.Scaling)
-}
-
-// describes reports whether a rotation is scaled by a method.
-func (r Rotation) describes(s *Scaling) bool {
-	if s.Name == baseAlone {
-		return r.Scaling.Name == ""
-	}
-	return r.Scaling.Name == s.Name
 }
 
 // Base is the change of a base within a dictionary: "rope_theta 100000.0 → 10000"; "" is none.

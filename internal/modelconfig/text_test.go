@@ -1,6 +1,7 @@
 package modelconfig_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 )
 
 const older = `{
+  "model_type": "mistral",
   "zeta": [],
   "max_position_embeddings": 8192,
   "unknown": {
@@ -24,12 +26,36 @@ const older = `{
 }
 `
 
-// layers are layers that turn by bases; a scaling is of all.
+// layers are layers of 16 channels that turn by bases; a scaling is of all.
 func layers(scaling *modelconfig.Scaling, bases ...float64) (list []modelconfig.Layer) {
 	for _, base := range bases {
-		list = append(list, modelconfig.Layer{Turns: true, Base: base, Scaling: scaling})
+		list = append(list, layer(scaling, base))
 	}
 	return list
+}
+
+// layer is a layer that a scaling changed.
+func layer(scaling *modelconfig.Scaling, base float64) modelconfig.Layer {
+	l := modelconfig.Layer{Turns: true, Base: base, Scaling: scaling}
+	was := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 16, Encoding: rope.Encoding{Frequencies: make([]float64, 8)}}
+	for i := range was.Encoding.Frequencies {
+		was.Encoding.Frequencies[i] = math.Pow(max(base, 2), -float64(i)/8)
+	}
+	now := was
+	if scaling != nil {
+		spec := rope.Spec{Axis: rope.ScalingAxis, Name: scaling.Name, Params: map[string]rope.Value{}}
+		for _, x := range scaling.Used {
+			if x.From == rope.Given || x.From == rope.Configuration {
+				spec.Params[x.Name] = x.Value
+			}
+		}
+		var err error
+		if now, _, err = spec.Apply(was, rope.Context{Length: 32768, Original: 8192}); err != nil {
+			panic(err)
+		}
+	}
+	l.Was, l.Now = &was, &now
+	return l
 }
 
 func yarn() *modelconfig.Scaling {
@@ -43,6 +69,11 @@ func yarn() *modelconfig.Scaling {
 	}}
 }
 
+// given is a scaling with a parameter.
+func given(name, key string, value float64) *modelconfig.Scaling {
+	return &modelconfig.Scaling{Name: name, Used: []rope.Setting{{Name: key, Value: rope.Number(value), From: rope.Given}}}
+}
+
 func theta(base float64) *modelconfig.Scaling {
 	return &modelconfig.Scaling{Name: "theta", Used: []rope.Setting{{Name: "rope_theta", Value: rope.Number(base), From: rope.Given}}}
 }
@@ -52,9 +83,9 @@ func TestTextKeepsTheRest(t *testing.T) {
 	for name, text := range map[string]string{
 		"two spaces":  older,
 		"four spaces": strings.ReplaceAll(older, "  ", "    "),
-		"one line":    `{"max_position_embeddings":8192,"rope_scaling":null,"x":"\u00e9"}`,
-		"newer":       "{\n  \"max_position_embeddings\": 8192,\n  \"rope_parameters\": {\n    \"rope_theta\": 100000,\n    \"rope_type\": \"default\"\n  }\n}",
-		"nested":      "{\n  \"a\": 1,\n  \"text_config\": {\n    \"max_position_embeddings\": 8192\n  }\n}",
+		"one line":    `{"model_type":"mistral","max_position_embeddings":8192,"rope_scaling":null,"x":"\u00e9"}`,
+		"newer":       "{\n  \"model_type\": \"mistral\",\n  \"max_position_embeddings\": 8192,\n  \"rope_parameters\": {\n    \"rope_theta\": 100000,\n    \"rope_type\": \"default\"\n  }\n}",
+		"nested":      "{\n  \"model_type\": \"mistral\",\n  \"text_config\": {\n    \"max_position_embeddings\": 8192\n  }\n}",
 	} {
 		c, err := modelconfig.NewText([]byte(text))
 		if err != nil {
@@ -112,12 +143,15 @@ func TestApply(t *testing.T) {
 		return list
 	}
 	first := func(scaling *modelconfig.Scaling, bases ...float64) []modelconfig.Layer { // is scaled alone
-		list := layers(nil, bases...)
-		list[0].Scaling = scaling
-		return list
+		return append(layers(scaling, bases[0]), layers(nil, bases[1:]...)...)
 	}
 	gaps := func(list []modelconfig.Layer) []modelconfig.Layer {
 		list[0].Gaps = true
+		clear(list[0].Now.Encoding.Frequencies[4:])
+		return list
+	}
+	noBase := func(list []modelconfig.Layer) []modelconfig.Layer {
+		list[0].Base = 0
 		return list
 	}
 	proportional := func() *modelconfig.Scaling {
@@ -131,13 +165,28 @@ func TestApply(t *testing.T) {
 		warning    string
 	}{
 		{"nothing", older, modelconfig.Meaning{}, "", ""},
-		{"a window", `{"use_sliding_window": false}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "sliding_window 64; use_sliding_window false → true", ""},
-		{"a window in some layers", `{}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4, 1e4))}, "", "it cannot describe which layers now have a window of 64 tokens, so it does not mention it"},
-		{"a window where full attention is claimed", `{"layer_types": ["full_attention"]}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "", "it cannot describe which layers now have a window of 64 tokens, so it does not mention it"},
+		{"a window", `{"model_type": "qwen2", "use_sliding_window": false}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "sliding_window 64; use_sliding_window false → true; max_window_layers 0", ""},
+		{"a window of upper layers", `{"model_type": "qwen3", "num_hidden_layers": 2}`, modelconfig.Meaning{Layers: append(layers(nil, 1e4), masked(layers(nil, 1e4))...)}, "sliding_window 64; use_sliding_window true; max_window_layers 1", ""},
+		{"a window of the lower layer", `{"model_type": "qwen3", "num_hidden_layers": 2}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4, 1e4))}, "", "it cannot describe which layers now have a window of 64 tokens, so it does not mention it"},
+		{"a window by types", `{"model_type": "qwen3", "layer_types": ["full_attention", "full_attention"]}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4, 1e4))},
+			`sliding_window 64; use_sliding_window true; layer_types ["full_attention", "full_attention"] → ["sliding_attention", "full_attention"]`, ""},
+		{"a window that llama does not read", `{"model_type": "llama"}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "", "transformers reads no window for its model_type, so it does not mention the window of 64 tokens"},
+		{"a window in some layers", `{"model_type": "mistral"}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4, 1e4))}, "", "it cannot describe which layers now have a window of 64 tokens, so it does not mention it"},
+		{"a window where full attention is claimed", `{"model_type": "gemma2", "layer_types": ["full_attention"]}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "", "it cannot describe which layers now have a window of 64 tokens, so it does not mention it"},
 		{"a base", older, modelconfig.Meaning{Layers: layers(theta(5e5), 1e5)}, "rope_theta 100000 → 500000", ""},
 		{"a base, newer", `{"rope_parameters": {"rope_type": "linear", "factor": 2, "rope_theta": 1e4}}`, modelconfig.Meaning{Layers: layers(theta(5e5), 1e4)}, `rope_parameters {"rope_type":"linear", "factor":2, "rope_theta":1e4} → {"rope_type":"default", "rope_theta":500000}`, ""},
 		{"a base in place of a scaling", `{"rope_theta": 1e4, "rope_scaling": {"type": "linear", "factor": 2}}`, modelconfig.Meaning{Layers: layers(theta(5e5), 1e4)}, `rope_theta 1e4 → 500000; rope_scaling {"type":"linear", "factor":2} → null`, ""},
-		{"no words", older, modelconfig.Meaning{Context: 16384, Layers: layers(&modelconfig.Scaling{Name: "ntk"}, 1e5)}, "max_position_embeddings 8192 → 16384", "it cannot express the scaling ntk, so it does not mention it"},
+		{"no words", older, modelconfig.Meaning{Context: 16384, Layers: layers(given("ntk", "alpha", 4), 1e5)}, "max_position_embeddings 8192 → 16384; rope_theta 100000 → 487605.5", ""},
+		{"nothing turns", older, modelconfig.Meaning{Context: 16384, Layers: layers(&modelconfig.Scaling{Name: "nope"}, 1e5)}, "max_position_embeddings 8192 → 16384", "it cannot express the scaling nope, so it does not mention it"},
+		{"interpolation at a context", older, modelconfig.Meaning{Layers: layers(&modelconfig.Scaling{Name: "dynamic-linear"}, 1e5)}, `rope_scaling null → {"rope_type":"linear", "factor":4}`, ""},
+		{"dynamic at a context", older, modelconfig.Meaning{Layers: layers(given("dynamic", "factor", 1), 1e5)}, "rope_theta 100000 → 487605.5", ""},
+		{"no gain", older, modelconfig.Meaning{Layers: layers(given("ntk-by-parts", "factor", 2), 1e5)}, `rope_scaling null → {"rope_type":"yarn", "factor":2, "attention_factor":1}`, ""},
+		{"a factor on the score", older, modelconfig.Meaning{Layers: layers(&modelconfig.Scaling{Name: "yarn", Used: append(yarn().Used, rope.Setting{Name: "temperature", Value: rope.Number(1.44), From: rope.Given})}, 1e5)},
+			`rope_scaling null → {` + yarn2 + `, "attention_factor":1.2}`, ""},
+		{"a trained length that is needed", `{"rope_theta": 1e5, "max_position_embeddings": 8192, "rope_scaling": {"type": "dynamic", "factor": 2}}`, modelconfig.Meaning{Context: 16384, Layers: layers(nil, 1e5)}, "",
+			"its max_position_embeddings stays, because transformers takes the trained length of dynamic from it"},
+		{"Phi-3 takes lists alone", `{"model_type": "phi3", "rope_theta": 1e5, "original_max_position_embeddings": 8192}`, modelconfig.Meaning{Layers: layers(given("linear", "factor", 2), 1e5)},
+			`rope_scaling {"rope_type":"longrope", "short_factor":[2,2,2,2,2,2,2,2], "long_factor":[2,2,2,2,2,2,2,2], "attention_factor":1}`, ""},
 
 		// What is written is what was measured.
 		{"another base was measured", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, `rope_theta 1e5 → 10000; rope_scaling {` + yarn2 + `}`, ""},
@@ -148,7 +197,7 @@ func TestApply(t *testing.T) {
 		{"the key of GPT-NeoX", `{"rotary_emb_base": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, `rotary_emb_base 1e5 → 10000; rope_scaling {` + yarn2 + `}`, ""},
 		{"as exact as float32", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 99999.7)}, `rope_scaling {` + yarn2 + `}`, ""},
 		{"several bases", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e3)}, "", "the scaling yarn:factor=2,ramp=hf starts from several rope_theta (1000, 10000), but it has one for all layers, so its rotation is unchanged"},
-		{"no base", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 0)}, "", "the frequencies that the scaling yarn:factor=2,ramp=hf starts from follow no rope_theta, so its rotation is unchanged"},
+		{"no base", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: noBase(layers(&modelconfig.Scaling{Name: "nope"}, 1e4))}, "", "the frequencies that the scaling nope starts from follow no rope_theta, so its rotation is unchanged"},
 		{"a share that turns stays", `{"rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 1e4, "rope_type": "linear", "factor": 3}}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)},
 			`rope_parameters {"partial_rotary_factor":0.25, "rope_theta":1e4, "rope_type":"linear", "factor":3} → {` + yarn2 + `, "rope_theta":10000, "partial_rotary_factor":0.25}`, ""},
 		{"a share of proportional", `{"rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 1e4, "rope_type": "proportional"}}`, modelconfig.Meaning{Layers: layers(proportional(), 1e4)},
@@ -163,8 +212,8 @@ func TestApply(t *testing.T) {
 		{"by types", byTypes, modelconfig.Meaning{Layers: first(yarn(), 1e4, 1e3)}, `rope_parameters.full_attention {"rope_type":"default", "rope_theta":1e4} → {` + yarn2 + `, "rope_theta":10000}`, ""},
 		{"by types, all of them", byTypes, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e3)},
 			`rope_parameters.full_attention {"rope_type":"default", "rope_theta":1e4} → {` + yarn2 + `, "rope_theta":10000}; rope_parameters.sliding_attention {"rope_type":"default", "rope_theta":1e3} → {` + yarn2 + `, "rope_theta":1000}`, ""},
-		{"Gemma 3 before version 5", gemma, modelconfig.Meaning{Layers: []modelconfig.Layer{{Turns: true, Base: 1e3, Window: 8}, {Turns: true, Base: 1e4, Scaling: yarn()}}}, `rope_scaling {` + yarn2 + `}`, ""},
-		{"Gemma 3 before version 5, all layers", gemma, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e4)}, "", "it would not describe layer 0 as scaled by yarn:factor=2,ramp=hf, so it does not mention the scaling"},
+		{"Gemma 3 before version 5", gemma, modelconfig.Meaning{Layers: append(layers(nil, 1e3), layers(yarn(), 1e4)...)}, `rope_scaling {` + yarn2 + `}`, ""},
+		{"Gemma 3 before version 5, all layers", gemma, modelconfig.Meaning{Layers: layers(yarn(), 1e4, 1e4)}, "", "it cannot express the scaling yarn, so it does not mention it"},
 		{"fewer layers than it names", `{"num_hidden_layers": 3, "layer_types": ["full_attention", "sliding_attention", "full_attention"], "rope_theta": 1e4, "rope_local_base_freq": 1e3}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, "", "it names 3 layers and the graph has 1 attention layers, so it cannot say which of them are scaled"},
 		{"not of its types", `{"max_position_embeddings": "many", "rope_theta": 1e4}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, "", "it cannot be read (json: cannot unmarshal string into Go struct field .max_position_embeddings of type int64), and is unchanged"},
 	} {

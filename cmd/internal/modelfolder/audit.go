@@ -61,6 +61,9 @@ func differs(l audit.Line) string {
 	if l.Where != "" {
 		where = " in layers " + l.Where
 	}
+	if l.Why == audit.Unsaid {
+		return fmt.Sprintf("audit will exit with 5: %s does not claim it, but the graph has %s %s%s", l.From, l.What, l.Found, where)
+	}
 	text := fmt.Sprintf("audit will exit with 5: %s says %s", l.From, l.Expected)
 	if l.Found != "" {
 		text += fmt.Sprintf(", and %s is %s%s", l.What, l.Found, where)

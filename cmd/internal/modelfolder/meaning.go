@@ -19,8 +19,14 @@ func meaningOf(report *rewrite.Report, context int64) (now modelconfig.Meaning) 
 	layers := layersOf(report)
 	for _, e := range r.Edits {
 		name, _, _ := strings.Cut(e.Given, ":")
+		for _, i := range e.Layers {
+			layers[i].Now = edited(layers[i].Now, e, r.Configuration)
+		}
 		switch e.What {
 		case rope.ScalingAxis.String():
+			if m, err := rope.Lookup(rope.ScalingAxis, name); err != nil || m.Part == rope.TemperaturePart {
+				continue // which scales no frequencies
+			}
 			scaling := &modelconfig.Scaling{Name: name, Used: e.Settings}
 			for _, i := range e.Layers {
 				if layers[i].Scaling != nil { // base=carried: this one starts from what an earlier one made
@@ -52,6 +58,27 @@ func meaningOf(report *rewrite.Report, context int64) (now modelconfig.Meaning) 
 	return now
 }
 
+// edited returns what a layer computes with one more method; nil where that is not known.
+func edited(a *rope.Attention, e provenance.Edit, c provenance.Configuration) *rope.Attention {
+	for _, axis := range []rope.Axis{rope.ScalingAxis, rope.PositionsAxis, rope.MaskAxis} {
+		if e.What != axis.String() || a == nil {
+			continue
+		}
+		spec, err := rope.ParseSpec(axis, e.Spec())
+		if err != nil {
+			return nil
+		}
+		known := rope.Context{Length: c.Context, Original: c.Trained, Theta: c.Theta}
+		known.Reachable = rope.Reachable(nil, known)
+		now, _, err := spec.Apply(*a, known)
+		if err != nil {
+			return nil
+		}
+		return &now
+	}
+	return a
+}
+
 // reachOf is how many tokens a scaling reaches, 0 where it has no factor.
 func reachOf(e provenance.Edit, trained int64) int64 {
 	factor, original := e.Setting("factor").Numbers(), e.Setting("original_max_position_embeddings").Integer()
@@ -73,6 +100,7 @@ func layersOf(report *rewrite.Report) []modelconfig.Layer {
 		l.Base, _ = a.Encoding.Base()
 		l.Gaps = a.Encoding.Turning() < len(a.Encoding.Frequencies)
 		l.Window = a.Mask.Window
+		l.Was, l.Now = &a, &a
 		if rotationOnly || a.Cross {
 			l.Window = -1
 		}
