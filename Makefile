@@ -253,7 +253,7 @@ confirm: build ## Rewrite every test model by every method, and let validate con
 	$(GO) test ./cmd/rope-rewrite -run TestEveryRewriteIsConfirmed -v -timeout 90m -every
 
 confirm-saved: build ## Rewrite every test model, save it again as Python's onnx and ONNX Runtime do, and let validate confirm each (15 min)
-	@[ -x $(BUILD)/saved/bin/python ] || { python3 -m venv $(BUILD)/saved && $(BUILD)/saved/bin/pip install -q $$(grep -E '^(numpy|onnx|onnxruntime)==' testdata/scripts/requirements.txt); }
+	@[ -x $(BUILD)/saved/bin/python ] || { python3 -m venv $(BUILD)/saved && $(BUILD)/saved/bin/pip install -q $$(grep -E '^(numpy|onnx|onnxruntime)==' testdata/scripts/requirements.in); }
 	$(BUILD)/saved/bin/python testdata/scripts/save_again.py $(BUILD)/rope-rewrite $(ROPE_OPS_LIBRARY) testdata/models
 
 # Each target of ./... that its package's tests run on a few inputs, on many more (FUZZ_TIMES), with others each time (FUZZ_SEED),
@@ -307,8 +307,11 @@ release-check: deps ## Before a release: two builds to the same bytes, and all o
 record: build ## Write what the command makes of every test model to build/record.txt, to compare before and after a change
 	$(GO) run ./cmd/dev/record testdata/models/*/model.onnx $(wildcard $(BUILD)/smollm2/optimum/model.onnx) > $(BUILD)/record.txt
 
+locks: ## Write every requirements.txt anew from its requirements.in, with versions and hashes of all packages
+	@sh scripts/locks.sh
+
 clean: ## Remove what was built (downloads stay)
 	rm -rf $(BUILD)/rope-rewrite $(BUILD)/tests.json $(BUILD)/sizes $(BUILD)/librope_ops.so $(BUILD)/librope_ops_cuda.so $(BUILD)/librope_cuda_bench.so $(BUILD)/customop.test $(BUILD)/mutants $(BUILD)/host-cases $(BUILD)/native $(BUILD)/native-sanitized $(BUILD)/native-threads
 
 clean-downloads: ## Remove what was fetched
-	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/gguf $(BUILD)/cuda-toolkit $(BUILD)/hosts $(BUILD)/peers
+	rm -rf $(BUILD)/downloads $(BUILD)/onnxruntime $(BUILD)/onnxruntime-old $(BUILD)/highway $(BUILD)/clang-format $(BUILD)/quantizer $(BUILD)/gguf $(BUILD)/cuda-toolkit $(BUILD)/hosts $(BUILD)/peers $(BUILD)/uv

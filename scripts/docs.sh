@@ -6,16 +6,12 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(dirname "$here")
 . "$here/pins.sh"
+. "$here/hosts/venv.sh"
 work=$BUILD/docs
 mkdir -p "$work"
 runtime=${PIN_HOSTS_ONNXRUNTIMES##* }
-if [ "$(cat "$work/.wanted" 2>/dev/null)" != "$runtime $PIN_HOSTS_NPM" ]; then
-	rm -rf "$work/python" "$work/node_modules"
-	python3 -m venv "$work/python"
-	"$work/python/bin/python" -m pip --disable-pip-version-check install --quiet --only-binary=:all: "onnxruntime==$runtime" "numpy==$PIN_HOSTS_NUMPY"
-	npm install --prefix "$work" --ignore-scripts --no-fund --no-audit --loglevel=error "onnxruntime-node@$PIN_HOSTS_NPM"
-	echo "$runtime $PIN_HOSTS_NPM" >"$work/.wanted"
-fi
+venv python "onnxruntime==$runtime" "numpy==$PIN_HOSTS_NUMPY"
+node_modules "$work"
 # The project's package, as its wheel has it.
 rm -rf "$work/package"
 mkdir -p "$work/package"

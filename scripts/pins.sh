@@ -173,3 +173,6 @@ PIN_CYCLONEDX=v1.10.0
 PIN_GOVULNCHECK=v1.9.0 # for make vulnerabilities
 PIN_UV=0.13.9 # which installs the wheel beside pip
 PIN_OLD_ONNXRUNTIME=1.24.4 # too old for the command, which has to say so
+
+# What make locks writes requirements.txt with.
+PIN_UV=0.13.9

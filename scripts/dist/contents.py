@@ -45,7 +45,9 @@ def main(dist):
     problems += [f"{name} is not in {bill.name}" for name in OTHERS if name not in listed]
     archives = sorted(p for p in (dist / "out").iterdir() if re.search(r"_(linux|darwin|windows)_.*(gz|zip)$|\.whl$", p.name))
     for archive in archives:
-        texts = licenses(archive)
+        texts, inside = contents(archive)
+        if inside != [bill.read_bytes()]:
+            problems.append(f"{archive.name} has not the list of components")
         for name, _ in sorted(modules):
             if name.replace("/", "_") not in texts:
                 problems.append(f"{archive.name} has no license of {name}")
@@ -58,15 +60,20 @@ def main(dist):
     return bool(problems)
 
 
-def licenses(archive):
-    """The texts of an archive by name."""
+def contents(archive):
+    """The license texts of an archive by name, and its lists of components."""
     if archive.suffix == ".gz":
         with tarfile.open(archive) as tar:
-            files = {m.name: tar.extractfile(m).read() for m in tar if "/licenses/" in m.name}
+            files = {m.name: tar.extractfile(m).read() for m in tar if wanted(m.name)}
     else:
         with zipfile.ZipFile(archive) as z:
-            files = {n: z.read(n) for n in z.namelist() if "/licenses/" in n}
-    return {pathlib.PurePosixPath(n).stem: data.decode(errors="replace") for n, data in files.items()}
+            files = {n: z.read(n) for n in z.namelist() if wanted(n)}
+    texts = {pathlib.PurePosixPath(n).stem: data.decode(errors="replace") for n, data in files.items() if "/licenses/" in n}
+    return texts, [data for n, data in files.items() if n.endswith(".cdx.json")]
+
+
+def wanted(name):
+    return "/licenses/" in name or name.endswith(".cdx.json")
 
 
 if __name__ == "__main__":

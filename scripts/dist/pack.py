@@ -32,13 +32,13 @@ def main(version, sources, dist, out, *platforms):
     texts += [(str(p.relative_to(sources)), p.read_bytes(), 0o644) for p in sorted((sources / "docs").rglob("*")) if p.is_file()]
     for platform in platforms:
         built = [(p.name, p.read_bytes(), EXECUTABLE) for p in sorted((dist / platform).iterdir())]
-        files = built + texts + licenses + manuals
+        files = built + texts + licenses + manuals + [("rope-rewrite.cdx.json", bill, 0o644)]
         folder = f"rope-rewrite_{version}_{platform}"
         if platform.startswith("windows"):
             write_zip(out / f"{folder}.zip", [(f"{folder}/{n}", data, mode) for n, data, mode in files])
         else:
             write_tar(out / f"{folder}.tar.gz", [(f"{folder}/{n}", data, mode) for n, data, mode in files])
-        wheel(out, version, platform, built, sources, licenses)
+        wheel(out, version, platform, built, sources, licenses, bill)
     every = [(str(p.relative_to(sources)), p.read_bytes(), 0o755 if os.access(p, os.X_OK) else 0o644) for p in sorted(sources.rglob("*")) if p.is_file()]
     write_tar(out / f"rope-rewrite-bundled_{version}.tar.gz", [(f"rope-rewrite/{n}", data, mode) for n, data, mode in every])
     proxy(out / "goproxy", version, sources, every)
@@ -63,7 +63,7 @@ def write_zip(path, files):
             z.writestr(info, data)
 
 
-def wheel(out, version, platform, built, sources, licenses):
+def wheel(out, version, platform, built, sources, licenses, bill):
     """A wheel has the command, the op library and the package that calls them."""
     tag = f"py3-none-{TAGS[platform]}"
     info = f"rope_rewrite-{version}.dist-info"
@@ -71,6 +71,7 @@ def wheel(out, version, platform, built, sources, licenses):
     files = [(f"rope_rewrite/{p.name}", p.read_bytes(), 0o644) for p in sorted(package.iterdir()) if p.is_file()]
     files += [(f"rope_rewrite/{n}", data, mode) for n, data, mode in built]
     files += [(f"{info}/{n}", data, mode) for n, data, mode in licenses]
+    files += [(f"{info}/sboms/rope-rewrite.cdx.json", bill, 0o644)]
     about = (sources / "python" / "README.md").read_text()
     metadata = f"""Metadata-Version: 2.4
 Name: rope-rewrite

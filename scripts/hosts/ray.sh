@@ -8,7 +8,7 @@ work=$BUILD/hosts
 . "$here/venv.sh"
 mkdir -p "$work"
 export PYTHONDONTWRITEBYTECODE=1 RAY_USAGE_STATS_ENABLED=0
-venv ray $(cat "$example/requirements.txt")
+venv ray -r "$example/requirements.txt"
 bin=$(dirname "$python")
 "$BUILD/rope-rewrite" "$BUILD/smollm2/dynamo18" -o "$work/ray-model" --force --scaling yarn:factor=2 --weights link >/dev/null
 

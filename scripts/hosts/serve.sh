@@ -13,7 +13,7 @@ sh "$here/../need.sh" node npm "$chromium"
 
 mkdir -p "$work/page"
 export PYTHONDONTWRITEBYTECODE=1
-venv client $(cat "$example/check/requirements.txt")
+venv client -r "$example/check/requirements.txt"
 cp "$example"/check/package*.json "$example/check/page.mjs" "$work/page/"
 npm ci --prefix "$work/page" --ignore-scripts --no-fund --no-audit --loglevel=error
 
