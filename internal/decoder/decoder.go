@@ -76,6 +76,9 @@ type FeedError struct {
 func (e *FeedError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
 func (e *FeedError) Unwrap() error { return e.Err }
 
+// TakesPositions reports whether the model is fed position ids.
+func (d *Decoder) TakesPositions() bool { return d.Takes(signature.Positions) }
+
 // Look reads what a model file takes and gives, and loads nothing: the decoder makes sequences and runs
 // none.
 func Look(path string) (*Decoder, error) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
-	"github.com/rope-rewrite/rope-rewrite/internal/signature"
 	"github.com/rope-rewrite/rope-rewrite/rope/ref"
 )
 
@@ -45,7 +44,7 @@ func (m *Model) Random(length int64, seed uint64) Input {
 }
 
 // TakesPositions reports whether the model is fed position ids; else it counts tokens itself.
-func (m *Model) TakesPositions() bool { return m.decoder.Takes(signature.Positions) }
+func (m *Model) TakesPositions() bool { return m.decoder.TakesPositions() }
 
 // Cache is what a call leaves to the next one.
 type Cache struct{ tensors decoder.Cache }
