@@ -223,6 +223,9 @@ bench-context: build ## Time LongRoPE's threshold, windows in a fixed cache and 
 longrope-transformers: ## Show what transformers generates across LongRoPE's threshold (TORCH=PYTHON with torch)
 	$(TORCH) scripts/context/transformers_longrope.py testdata/goldens/longrope.npz
 
+config-claims: ## Check that transformers computes what written config.json say (TORCH=PYTHON with testdata/scripts/requirements-newest.txt)
+	$(TORCH) testdata/scripts/config_claims.py $(BUILD)/config-claims testdata/configs
+
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/results/architectures.md
 	$(GO) run ./cmd/dev/coverage -jobs $(JOBS) build/coverage
 

@@ -124,10 +124,12 @@ func TestRepairs(t *testing.T) {
 		change keys
 		want   []string
 	}{
-		"nothing":               {"llama__optimum", nil, []string{}},
-		"a base":                {"llama__optimum", keys{"rope_theta": 100000}, []string{"scaling theta:rope_theta=100000 on layers 0-1"}},
-		"a base of one layer":   {"gemma3_text__dynamo18", keys{"rope_parameters": keys{"full_attention": keys{"rope_theta": 10000, "rope_type": "default"}, "sliding_attention": keys{"rope_theta": 20000, "rope_type": "default"}}}, []string{"scaling theta:rope_theta=20000 on layer 0"}},
-		"a base and a window":   {"llama__dynamo18", keys{"sliding_window": 16, "use_sliding_window": true, "max_window_layers": 1, "rope_parameters": keys{"rope_theta": 500, "rope_type": "default"}}, []string{"scaling theta:rope_theta=500 on layers 0-1", "mask sliding-window:window=16 on layer 1"}},
+		"nothing":             {"llama__optimum", nil, []string{}},
+		"a base":              {"llama__optimum", keys{"rope_theta": 100000}, []string{"scaling theta:rope_theta=100000 on layers 0-1"}},
+		"a base of one layer": {"gemma3_text__dynamo18", keys{"rope_parameters": keys{"full_attention": keys{"rope_theta": 10000, "rope_type": "default"}, "sliding_attention": keys{"rope_theta": 20000, "rope_type": "default"}}}, []string{"scaling theta:rope_theta=20000 on layer 0"}},
+		"a base and a window": {"llama__dynamo18", keys{"model_type": "qwen2", "sliding_window": 16, "use_sliding_window": true, "max_window_layers": 1, "rope_parameters": keys{"rope_theta": 500, "rope_type": "default"}}, []string{"scaling theta:rope_theta=500 on layers 0-1", "mask sliding-window:window=16 on layer 1"}},
+		// transformers takes the trained length of dynamic from max_position_embeddings, and passes over the key in the dictionary.
+		"a dynamic one":         {"llama__dynamo18", keys{"rope_parameters": keys{"rope_type": "dynamic", "factor": 2, "original_max_position_embeddings": 16, "rope_theta": 10000}}, []string{"scaling dynamic:factor=2,original_max_position_embeddings=64,length=run,rope_theta=10000 on layers 0-1", "cache raw"}},
 		"tables that are short": {"llama__genai-fp32", keys{"max_position_embeddings": 4096}, []string{}},
 	}, 2) {
 		t.Run(name, func(t *testing.T) {

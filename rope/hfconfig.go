@@ -76,10 +76,14 @@ func dictionaryIn(config []entry) ([]entry, error) {
 
 // completed adds the numbers of tokens that stand beside the dictionary.
 func completed(entries, config []entry, m Method) ([]entry, error) {
+	length, hasLength := find(config, "max_position_embeddings")
+	if m.Name == dynamic.Name && hasLength { // of which transformers reads no other trained length
+		entries = slices.DeleteFunc(entries, func(n entry) bool { return n.key == paramOriginal.Name })
+		return append(entries, entry{paramOriginal.Name, length.value}), nil
+	}
 	if _, own := find(entries, paramOriginal.Name); own || !slices.Contains(m.keys(), paramOriginal.Name) {
 		return entries, nil
 	}
-	length, hasLength := find(config, "max_position_embeddings")
 	original, hasOriginal := find(config, paramOriginal.Name) // where Phi-3 has it
 	switch {
 	case !hasOriginal && hasLength:

@@ -13,7 +13,7 @@ var dynamic = Method{
 	Name:     "dynamic",
 	Doc:      "NTK-aware scaling that depends on the length. The length is the context (--context), fixed for all calls, so the result does not depend on how a text is cut into calls; with length=run it is the length of each call.",
 	Formula:  "θ'_i = (θ·α^(n/(n − 2)))^(−2i/n) with α = factor·max(context, L0)/L0 − (factor − 1)",
-	Source:   "bloc97 and emozilla, dynamically scaled RoPE (2023); transformers has the key factor alone: it takes the trained length from max_position_embeddings and the length from each call, and does not change cached keys",
+	Source:   "bloc97 and emozilla, dynamically scaled RoPE (2023); rope_type and factor are transformers', which takes max_position_embeddings for L0 and the length of each call, and does not change cached keys",
 	Measured: "SmolLM2-135M-Instruct, trained on 8K, found 5 of 5 pass keys at 16K with factor=2; the default factor was not measured",
 	HF:       true,
 	ByLength: true,

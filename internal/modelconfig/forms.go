@@ -1,8 +1,11 @@
 package modelconfig
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
@@ -49,8 +52,9 @@ type entry struct {
 	value any
 }
 
-// forms returns the dictionaries to try for a layer's scaling, the simplest first.
-func (l Layer) forms(base float64) (list []form) {
+// forms returns the dictionaries to try for the scaling of a layer that was trained on so many tokens, the simplest
+// first.
+func (l Layer) forms(base float64, trained int64) (list []form) {
 	name, known := ropeTypes[l.Scaling.Name]
 	if !known || l.Now == nil || len(l.Now.Encoding.Frequencies) == 0 || l.Now.Encoding.LengthDependent.Trained > 0 {
 		return nil
@@ -67,7 +71,7 @@ func (l Layer) forms(base float64) (list []form) {
 	default:
 		list = append(list, form{name, base, l.ownKeys(name)})
 	}
-	if own, ok := l.listed(e, base); ok {
+	if own, ok := l.listed(e, base, trained); ok {
 		list = append(list, own)
 	}
 	return list
@@ -92,12 +96,21 @@ func (l Layer) ownKeys(name string) (keys []entry) {
 		}
 	}
 	if name == "yarn" && gain != 0 && (l.Scaling.Name != name || l.Scaling.gives("temperature")) {
-		keys = append(keys, entry{attentionFactor, gain})
+		keys = append(keys, entry{attentionFactor, decimal(gain)})
 	}
 	return keys
 }
 
 const attentionFactor = "attention_factor"
+
+// decimal is a number with a point, as transformers wants an attention_factor: it warns of 1.
+func decimal(x float64) json.RawMessage {
+	text := strconv.FormatFloat(x, 'g', -1, 64)
+	if !strings.ContainsAny(text, ".e") {
+		text += ".0"
+	}
+	return json.RawMessage(text)
+}
 
 // gain is what a layer multiplies query and key by, beside its original scale. A factor on the whole score is the
 // square of one on all channels of both.
@@ -110,7 +123,7 @@ func (l Layer) gain() float64 {
 }
 
 // listed is longrope with one list for every length; false where a pair does not turn, which no factor gives.
-func (l Layer) listed(e rope.Encoding, base float64) (f form, ok bool) {
+func (l Layer) listed(e rope.Encoding, base float64, trained int64) (f form, ok bool) {
 	if base == 0 {
 		base = anyBase
 	}
@@ -120,11 +133,9 @@ func (l Layer) listed(e rope.Encoding, base float64) (f form, ok bool) {
 			return form{}, false
 		}
 	}
-	keys := []entry{{"short_factor", factors}, {"long_factor", factors}, {attentionFactor, l.gain()}}
-	for _, s := range l.Scaling.Used {
-		if s.Name == original {
-			keys = append(keys, entry{original, s.Value})
-		}
+	keys := []entry{{"short_factor", factors}, {"long_factor", factors}, {attentionFactor, decimal(l.gain())}}
+	if trained > 0 { // else transformers takes max_position_embeddings; lists that are the same make no difference
+		keys = append(keys, entry{original, trained})
 	}
 	return form{lists, base, keys}, true
 }

@@ -2,7 +2,9 @@ package modelconfig
 
 import (
 	"cmp"
+	"maps"
 	"math"
+	"strconv"
 )
 
 // Types of layers as transformers names them.
@@ -96,4 +98,15 @@ func (c Config) Window(layer int) Window {
 	}
 	out.Some = windows[c.keys.text("model_type")] != everyLayer
 	return out
+}
+
+// OfLayer is what the file says of one layer where per_layer_config has keys of its own for it.
+func (c Config) OfLayer(layer int) Config {
+	own := c.keys.object("per_layer_config").object(strconv.Itoa(layer))
+	if len(own) == 0 {
+		return c
+	}
+	c.keys = maps.Clone(c.keys)
+	maps.Copy(c.keys, own)
+	return c
 }

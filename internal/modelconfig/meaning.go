@@ -63,7 +63,7 @@ func (t *Text) Apply(now Meaning) (warnings []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	scaling, err := t.scale(under, now)
+	scaling, err := t.scale(under, now, was.Original)
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,12 @@ func (c Config) refused(scaling, key string) error {
 	return fmt.Errorf("%s asks for %s, and transformers reads only %s for %s", key, scaling, lists, kind)
 }
 
+// needsNewer says whether transformers before version 5 refuses a rope_type: it does not know proportional, and of
+// models that it scales by lists it takes no attention_factor beside them.
+func (c Config) needsNewer(name string) bool {
+	return name == proportional || name == lists && slices.Contains(onlyLists, c.keys.text("model_type"))
+}
+
 // scalingIn returns the scaling of a type of layers in a dictionary, which stands under a key.
 func scalingIn(data json.RawMessage, key, kind string) (rope.Spec, error) {
 	byType, err := rope.ParseLayerRopeParameters(data)

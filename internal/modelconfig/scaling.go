@@ -48,8 +48,9 @@ func (c Config) rotations(count int) func(place int) (Rotation, bool) {
 }
 
 // scale writes scalings as transformers reads them: in rope_parameters from its version 5 on,
-// there perhaps by types of layers, in rope_scaling with rope_theta beside it before.
-func (t *Text) scale(under string, now Meaning) (warnings []string, err error) {
+// there perhaps by types of layers, in rope_scaling with rope_theta beside it before. The model was trained on so many
+// tokens, 0 where that is not known.
+func (t *Text) scale(under string, now Meaning, trained int64) (warnings []string, err error) {
 	if !slices.ContainsFunc(now.Layers, func(l Layer) bool { return l.Scaling != nil }) {
 		return nil, nil
 	}
@@ -60,7 +61,7 @@ func (t *Text) scale(under string, now Meaning) (warnings []string, err error) {
 	}
 	tried := t.clone()
 	for _, g := range groups {
-		warning, err := tried.describe(under, g, now)
+		warning, err := tried.describe(under, g, now, trained)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +82,7 @@ func (t *Text) scale(under string, now Meaning) (warnings []string, err error) {
 
 // describe writes the scaling of a group's layers in the first form that gives what they compute. The warning says
 // why there is none.
-func (t *Text) describe(under string, g group, now Meaning) (warning string, err error) {
+func (t *Text) describe(under string, g group, now Meaning, trained int64) (warning string, err error) {
 	base, one, warning := g.scaling(now)
 	if warning != "" || one == nil {
 		return warning, nil
@@ -90,7 +91,7 @@ func (t *Text) describe(under string, g group, now Meaning) (warning string, err
 	if start == 0 {
 		start = Parse("", t.Bytes()).Theta
 	}
-	for _, f := range one.forms(start) {
+	for _, f := range one.forms(start, trained) {
 		tried := t.clone()
 		if err := tried.write(under, g, f, one.Scaling); err != nil {
 			return "", err
@@ -101,7 +102,7 @@ func (t *Text) describe(under string, g group, now Meaning) (warning string, err
 			claim, known := said(i)
 			return now.Layers[i].Scaling != nil && known && !claim.computed(now.Layers[i], after.Context(i))
 		})
-		if !untrue && !(f.name == proportional && !t.has(under+"rope_parameters")) { // which only version 5 computes
+		if !untrue && (t.has(under+"rope_parameters") || !after.needsNewer(f.name)) {
 			*t = tried
 			return "", nil
 		}

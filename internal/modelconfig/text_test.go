@@ -180,13 +180,15 @@ func TestApply(t *testing.T) {
 		{"nothing turns", older, modelconfig.Meaning{Context: 16384, Layers: layers(&modelconfig.Scaling{Name: "nope"}, 1e5)}, "max_position_embeddings 8192 → 16384", "it cannot express the scaling nope, so it does not mention it"},
 		{"interpolation at a context", older, modelconfig.Meaning{Layers: layers(&modelconfig.Scaling{Name: "dynamic-linear"}, 1e5)}, `rope_scaling null → {"rope_type":"linear", "factor":4}`, ""},
 		{"dynamic at a context", older, modelconfig.Meaning{Layers: layers(given("dynamic", "factor", 1), 1e5)}, "rope_theta 100000 → 487605.5", ""},
-		{"no gain", older, modelconfig.Meaning{Layers: layers(given("ntk-by-parts", "factor", 2), 1e5)}, `rope_scaling null → {"rope_type":"yarn", "factor":2, "attention_factor":1}`, ""},
+		{"no gain", older, modelconfig.Meaning{Layers: layers(given("ntk-by-parts", "factor", 2), 1e5)}, `rope_scaling null → {"rope_type":"yarn", "factor":2, "attention_factor":1.0}`, ""},
 		{"a factor on the score", older, modelconfig.Meaning{Layers: layers(&modelconfig.Scaling{Name: "yarn", Used: append(yarn().Used, rope.Setting{Name: "temperature", Value: rope.Number(1.44), From: rope.Given})}, 1e5)},
 			`rope_scaling null → {` + yarn2 + `, "attention_factor":1.2}`, ""},
 		{"a trained length that is needed", `{"rope_theta": 1e5, "max_position_embeddings": 8192, "rope_scaling": {"type": "dynamic", "factor": 2}}`, modelconfig.Meaning{Context: 16384, Layers: layers(nil, 1e5)}, "",
 			"its max_position_embeddings stays, because transformers takes the trained length of dynamic from it"},
-		{"Phi-3 takes lists alone", `{"model_type": "phi3", "rope_theta": 1e5, "original_max_position_embeddings": 8192}`, modelconfig.Meaning{Layers: layers(given("linear", "factor", 2), 1e5)},
-			`rope_scaling {"rope_type":"longrope", "short_factor":[2,2,2,2,2,2,2,2], "long_factor":[2,2,2,2,2,2,2,2], "attention_factor":1}`, ""},
+		{"Phi-3 takes lists alone", `{"model_type": "phi3", "rope_parameters": {"rope_theta": 1e5}, "original_max_position_embeddings": 8192}`, modelconfig.Meaning{Layers: layers(given("linear", "factor", 2), 1e5)},
+			`rope_parameters {"rope_theta":1e5} → {"rope_type":"longrope", "short_factor":[2,2,2,2,2,2,2,2], "long_factor":[2,2,2,2,2,2,2,2], "attention_factor":1.0, "original_max_position_embeddings":8192, "rope_theta":100000}`, ""},
+		{"Phi-3 before version 5", `{"model_type": "phi3", "rope_theta": 1e5, "original_max_position_embeddings": 8192}`, modelconfig.Meaning{Layers: layers(given("linear", "factor", 2), 1e5)}, "",
+			"it cannot express the scaling linear, so it does not mention it"},
 
 		// What is written is what was measured.
 		{"another base was measured", `{"rope_theta": 1e5}`, modelconfig.Meaning{Layers: layers(yarn(), 1e4)}, `rope_theta 1e5 → 10000; rope_scaling {` + yarn2 + `}`, ""},
