@@ -45,6 +45,10 @@ func newTensor(t onnx.DataType, data []byte, dims ...int64) (tensor, error) {
 	if len(data) == 0 {
 		data = make([]byte, 1) // which the binding wants for a tensor without elements too
 	}
+	if len(dims) == 0 { // signature.Passed
+		value, err := ort.NewScalar(int64(binary.LittleEndian.Uint64(data)))
+		return ortTensor{value, data}, err
+	}
 	value, err := ort.NewCustomDataTensor(dims, data, element)
 	if err != nil {
 		return nil, err

@@ -99,6 +99,11 @@ func dimOf(p *onnxpb.TensorShapeProto_Dimension) Dim {
 	case *onnxpb.TensorShapeProto_Dimension_DimValue:
 		return Dim{Value: value.DimValue}
 	case *onnxpb.TensorShapeProto_Dimension_DimParam:
+		// A dimension that is named by digits has that size: transformers' exporter writes sizes so that torch does
+		// not export as numbers.
+		if n, err := strconv.ParseUint(value.DimParam, 10, 31); err == nil {
+			return Dim{Value: int64(n)}
+		}
 		if value.DimParam != "" {
 			return Dim{Param: value.DimParam}
 		}

@@ -176,17 +176,32 @@ func destroy(values []ort.Value) {
 }
 
 func toValue(t Tensor) (ort.Value, error) {
-	if len(t.Dims) == 0 {
-		return nil, fmt.Errorf("scalar inputs are not supported")
-	}
 	data := t.Data
 	if int64(len(data)) != t.Len()*int64(t.Type.Size()) {
 		return nil, fmt.Errorf("%d bytes do not fill %v%v", len(data), t.Type, t.Dims)
+	}
+	if len(t.Dims) == 0 {
+		return scalar(t)
 	}
 	if len(data) == 0 {
 		data = make([]byte, 1) // the binding asks for one byte even where there is no element
 	}
 	return ort.NewCustomDataTensor(ort.Shape(t.Dims), data, ort.TensorElementDataType(t.Type))
+}
+
+// scalar is a value without dimensions, which the binding makes of a number alone.
+func scalar(t Tensor) (ort.Value, error) {
+	switch t.Type {
+	case onnx.Float:
+		return ort.NewScalar(elementsOf[float32](t.Data)[0])
+	case onnx.Int64:
+		return ort.NewScalar(elementsOf[int64](t.Data)[0])
+	case onnx.Int32:
+		return ort.NewScalar(elementsOf[int32](t.Data)[0])
+	case onnx.Bool:
+		return ort.NewScalar(t.Data[0] != 0)
+	}
+	return nil, fmt.Errorf("a value of type %v without dimensions cannot be fed", t.Type)
 }
 
 func fromValue(v ort.Value) (Tensor, error) {

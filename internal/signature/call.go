@@ -14,7 +14,7 @@ type Call struct {
 	Places        []int64 // [Batch] or [1], of the tokens whose logits are computed; nil is the last
 }
 
-// Feed returns the values of an input and their shape; both are nil for a past
+// Feed returns the values of an input and their shape, nil for a number without dimensions; both are nil for a past
 // input, which is fed with a cache.
 func (c Call) Feed(in Input) (values, dims []int64) {
 	total := int64(len(c.Mask)) / c.Batch
@@ -47,6 +47,8 @@ func (c Call) Feed(in Input) (values, dims []int64) {
 			return []int64{1}, []int64{1}
 		}
 		return []int64{0}, []int64{1}
+	case Passed:
+		return []int64{0}, nil
 	case Places:
 		if c.Places == nil {
 			return []int64{-1}, []int64{1}

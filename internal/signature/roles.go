@@ -22,6 +22,7 @@ const (
 	Places                      // of the token in each row whose logits are computed, [batch] or [1]
 	Memory                      // keys or values that an encoder gave [batch, kv heads, rows, head size]; every call reads them
 	Branch                      // [1], whether a merged model goes on after a past, not 0, or begins
+	Passed                      // a number without dimensions that the model gives back and reads nowhere else
 )
 
 // byName are the roles of names that exporters and the rewriter give.
@@ -41,6 +42,38 @@ func roleOf(v *onnx.ValueInfo, read map[string]Role) Role {
 		return read[v.Name]
 	}
 	return byName[v.Name]
+}
+
+// passedOn reports whether a value of a graph is an input that an Identity gives back, and the input that it is.
+func passedOn(g *onnx.Graph, output string) (input string, ok bool) {
+	for _, n := range g.Nodes {
+		if n.OpType == "Identity" && n.Domain == "" && n.Outputs[0] == output {
+			return n.Inputs[0], true
+		}
+	}
+	return "", false
+}
+
+// passed are the inputs without dimensions that graphs give back and read nowhere else: transformers' exporter makes one
+// of the window of each layer's cache.
+func passed(g *onnx.Graph) map[string]bool {
+	back := map[string]int{}
+	for _, v := range g.Outputs {
+		if in, ok := passedOn(g, v.Name); ok && v.HasShape && len(v.Shape) == 0 {
+			back[in]++
+		}
+	}
+	for n := range g.AllNodes() {
+		for _, in := range n.Inputs {
+			back[in]--
+		}
+	}
+	found := map[string]bool{}
+	for _, v := range g.Inputs {
+		uses, ok := back[v.Name]
+		found[v.Name] = ok && uses == 0 && v.Type == onnx.Int64 && v.HasShape && len(v.Shape) == 0
+	}
+	return found
 }
 
 // placesLogits reports whether an input says of which token of each row the logits are

@@ -150,7 +150,7 @@ func (s *Signature) Name(r Role) string {
 }
 
 func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
-	read := readByOp(g)
+	read, back := readByOp(g), passed(g)
 	for _, v := range g.Inputs {
 		if t := g.Initializer(v.Name); t != nil {
 			if placesLogits(v, t) {
@@ -159,6 +159,9 @@ func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
 			continue // else a weight, which old files list among the inputs
 		}
 		in := Input{Name: v.Name, Role: roleOf(v, read), Type: v.Type}
+		if back[v.Name] {
+			in.Role = Passed
+		}
 		switch in.Role {
 		case Tokens:
 			if len(v.Shape) == 2 {
@@ -209,7 +212,11 @@ func newCache(g *onnx.Graph, v *onnx.ValueInfo, folder string) (Cache, error) {
 // reports whether all are there.
 func (s *Signature) readOutputs(g *onnx.Graph) bool {
 	var present []string // outputs that have a cache's shape
+	back := passed(g)
 	for _, v := range g.Outputs {
+		if in, ok := passedOn(g, v.Name); ok && back[in] {
+			continue
+		}
 		s.Outputs = append(s.Outputs, v.Name)
 		switch {
 		case v.Name != logits && len(v.Shape) == 4:
