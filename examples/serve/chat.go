@@ -3,11 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
 type chatRequest struct {
@@ -22,8 +24,8 @@ type chatRequest struct {
 	ResponseFormat      struct {
 		Type string `json:"type"`
 	} `json:"response_format"`
-	Functions []any          `json:"functions"`            // refused
-	Variables map[string]any `json:"chat_template_kwargs"` // of the template, as in vLLM
+	Functions []any                      `json:"functions"`            // refused
+	Variables map[string]json.RawMessage `json:"chat_template_kwargs"` // of the template, as in vLLM
 }
 
 var chatForm = form{"chatcmpl-", "chat.completion", "chat.completion.chunk", chatChoice}
@@ -66,7 +68,10 @@ func (s *server) chatJob(q chatRequest) (job, error) {
 	if err != nil {
 		return j, err
 	}
-	in := lm.Input{Messages: messages, Chat: chat.Options{Variables: q.Variables}}
+	in := lm.Input{Messages: messages}
+	if in.Chat.Variables, err = s.variables(q.Variables); err != nil {
+		return j, err
+	}
 	if in.Chat.Tools, j.tools, err = q.tools(); err != nil {
 		return j, err
 	}
@@ -118,6 +123,25 @@ func messages(list []json.RawMessage) ([]chat.Message, error) {
 			m.Role = "system"
 		}
 		all = append(all, m)
+	}
+	return all, nil
+}
+
+// variables reads those of the template, as strictly as messages. None may stand for a special token.
+func (s *server) variables(given map[string]json.RawMessage) (map[string]any, error) {
+	const field = "chat_template_kwargs"
+	all := make(map[string]any, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		switch {
+		case slices.Contains([]string{"messages", "tools", "documents", "add_generation_prompt"}, name):
+			return nil, refuse(field, "%s: %s is not a variable that a request may set", field, name)
+		case s.model.Chat != nil && s.model.Chat.Special(name):
+			return nil, refuse(field, "%s: %s is a special token of the model: leave it out", field, name)
+		}
+		if _, err := jinja.FromJSON(given[name]); err != nil {
+			return nil, refuse(field, "%s: %s: %v", field, name, err)
+		}
+		all[name] = given[name]
 	}
 	return all, nil
 }
