@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -35,14 +36,16 @@ func (s *server) chat(w http.ResponseWriter, r *http.Request, e *entry) error {
 	if err := s.read(w, r, &q); err != nil {
 		return err
 	}
-	j, err := s.chatJob(q)
+	ctx, cancel := s.limited(r)
+	defer cancel()
+	j, err := s.chatJob(ctx, q)
 	if err != nil {
 		return err
 	}
-	return s.answer(w, r, j, e)
+	return s.answer(ctx, w, j, e)
 }
 
-func (s *server) chatJob(q chatRequest) (job, error) {
+func (s *server) chatJob(ctx context.Context, q chatRequest) (job, error) {
 	if q.MaxCompletionTokens != nil {
 		if q.MaxTokens != nil && *q.MaxTokens != *q.MaxCompletionTokens {
 			return job{}, refuse("max_tokens", "max_tokens and max_completion_tokens mean the same: give one of them")
@@ -75,19 +78,19 @@ func (s *server) chatJob(q chatRequest) (job, error) {
 	if in.Chat.Tools, j.tools, err = q.tools(); err != nil {
 		return j, err
 	}
-	if j.input.Tokens, err = s.model.Tokens(in); err != nil {
-		return j, refuse("messages", "%v", err)
+	if j.input.Tokens, err = s.tokens(ctx, "messages", in); err != nil {
+		return j, err
 	}
-	return j, s.readsTools(in, j.input.Tokens)
+	return j, s.readsTools(ctx, in, j.input.Tokens)
 }
 
 // readsTools refuses tools that the model would never see.
-func (s *server) readsTools(in lm.Input, with []int64) error {
+func (s *server) readsTools(ctx context.Context, in lm.Input, with []int64) error {
 	if in.Chat.Tools == nil {
 		return nil
 	}
 	in.Chat.Tools = nil
-	without, err := s.model.Tokens(in)
+	without, err := s.model.Tokens(ctx, in)
 	if err == nil && slices.Equal(with, without) {
 		return refuse("tools", "the chat template of this model does not show tools: leave them out")
 	}

@@ -81,7 +81,7 @@ func asFailure(err error) *failure {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &long):
-		return refuse("", "the prompt has %d tokens and the context of this model is %d: shorten the prompt", long.Tokens, long.Context).
+		return refuse("", "the prompt has %s and the context of this model is %d: shorten the prompt", long.Length(), long.Context).
 			with(http.StatusBadRequest, "context_length_exceeded")
 	case errors.As(err, &token):
 		return refuse("prompt", "the model has no token %d, only 0 to %d", token.Token, token.Vocabulary-1)

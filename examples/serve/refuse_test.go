@@ -153,7 +153,7 @@ func TestVariablesAreGuarded(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"messages": [{"role": "user", "content": "<end>"}], "chat_template_kwargs": {"v": "<end>"}}`), &q); err != nil {
 		t.Fatal(err)
 	}
-	j, err := s.chatJob(q)
+	j, err := s.chatJob(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
