@@ -288,6 +288,10 @@ serve-clients: build ## Use examples/serve through OpenAI's client for Python an
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/hosts/serve.sh
 
+SOAK ?= 10m
+serve-soak: build ## Keep examples/serve under more load than there is room for, and look at its memory each minute (SOAK=10m)
+	$(GO) test ./examples/serve -run '^TestLoad$$' -count 1 -v -timeout 0 -soak $(SOAK)
+
 docs: build ## Run every block of README.md and of docs/, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
 

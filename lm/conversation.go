@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
+	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
 )
 
 // Conversation is a talk with a model. Its messages are rendered as a whole each time, by the model's own chat
@@ -78,11 +79,7 @@ func (c *Conversation) reply(ctx context.Context, o GenerateOptions, yield func(
 		return err
 	}
 	defer func() { err = errors.Join(err, c.gate.leave()) }()
-	text, err := c.render()
-	if err != nil {
-		return err
-	}
-	said, asked, err := c.tokenize(text)
+	said, asked, err := c.read(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,17 +119,20 @@ func (c *Conversation) ended(t Token) bool {
 	return t.Finish == FinishStop && slices.Contains(c.model.Generation.End, t.ID)
 }
 
-// render is the conversation's text up to where the assistant speaks.
-func (c *Conversation) render() (chat.Text, error) {
+// read gives what was said already of the conversation's text up to where the assistant speaks, and the rest. What was said counts only if
+// a special token follows it: only there the tokens of the rest are what they are within the whole.
+func (c *Conversation) read(ctx context.Context) (said []piece, rest piece, err error) {
+	leave, err := c.model.read(ctx)
+	if err != nil {
+		return nil, piece{}, err
+	}
+	defer leave()
 	options := c.Options
 	options.AddGenerationPrompt = true
-	return c.model.Chat.RenderGuarded(c.Messages, options, c.model.Tokenizer.Specials())
-}
-
-// tokenize gives what was said of a text already, and the rest. What was said counts only if a special token
-// follows it: only there the tokens of the rest are what they are within the whole.
-func (c *Conversation) tokenize(text chat.Text) (said []piece, rest piece, err error) {
-	t := c.model.Tokenizer
+	text, err := c.model.Chat.RenderGuarded(c.Messages, options, c.model.Tokenizer.Specials())
+	if err != nil {
+		return nil, piece{}, err
+	}
 	at := 0
 	for _, p := range c.said {
 		if !strings.HasPrefix(text.Text[at:], p.text) {
@@ -143,7 +143,7 @@ func (c *Conversation) tokenize(text chat.Text) (said []piece, rest piece, err e
 	}
 	for ; ; said = said[:len(said)-1] {
 		rest.text = text.Text[at:]
-		if rest.tokens, err = t.EncodeGuarded(rest.text, behind(text.Guarded, at)); err != nil {
+		if rest.tokens, err = c.model.encode(ctx, rest.text, tokenizer.Options{Guarded: behind(text.Guarded, at)}); err != nil {
 			return nil, piece{}, err
 		}
 		if len(said) == 0 || c.beginsSpecial(rest) {

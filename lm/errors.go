@@ -22,16 +22,25 @@ var (
 // ContextError is a text that is longer than the model's context, or than its cache of fixed capacity.
 // Nothing was computed.
 type ContextError struct {
-	Tokens  int  // of the whole text
+	Tokens  int  // of the whole text, or at least so many
+	AtLeast bool // the text was not read: its number of bytes shows that it is too long
 	Context int  // how many there may be
 	Cache   bool // Context is the capacity of the cache
 }
 
 func (e *ContextError) Error() string {
 	if e.Cache {
-		return fmt.Sprintf("the text has %d tokens and the cache room for %d; rewrite the original with a larger --kv fixed:capacity", e.Tokens, e.Context)
+		return fmt.Sprintf("the text has %s and the cache room for %d; rewrite the original with a larger --kv fixed:capacity", e.Length(), e.Context)
 	}
-	return fmt.Sprintf("the text has %d tokens and the model's context is %d; shorten it, or rewrite the model for a longer one (--scaling)", e.Tokens, e.Context)
+	return fmt.Sprintf("the text has %s and the model's context is %d; shorten it, or rewrite the model for a longer one (--scaling)", e.Length(), e.Context)
+}
+
+// Length is how many tokens the text has, in words.
+func (e *ContextError) Length() string {
+	if e.AtLeast {
+		return fmt.Sprintf("at least %d tokens", e.Tokens)
+	}
+	return fmt.Sprintf("%d tokens", e.Tokens)
 }
 
 // TokenError is a token that the model does not have.

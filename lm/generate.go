@@ -54,7 +54,7 @@ type Token struct {
 // it already, so that a prompt that several texts share is computed once.
 func (m *Model) Generate(ctx context.Context, in Input, o GenerateOptions) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
-		row, err := m.row(in)
+		row, err := m.row(ctx, in)
 		if err == nil {
 			err = m.generate(ctx, m.texts, row, o, yield)
 		}
@@ -67,7 +67,7 @@ func (m *Model) Generate(ctx context.Context, in Input, o GenerateOptions) iter.
 // GenerateIn is Generate in a sequence of the caller's, which then holds the input and all tokens but the last.
 func (m *Model) GenerateIn(ctx context.Context, s *Sequence, in Input, o GenerateOptions) iter.Seq2[Token, error] {
 	return func(yield func(Token, error) bool) {
-		row, err := m.row(in)
+		row, err := m.row(ctx, in)
 		if err == nil {
 			err = m.generate(ctx, alone{s}, row, o, yield)
 		}
@@ -84,8 +84,8 @@ func (alone) load() Load   { return Load{} }
 func (alone) close() error { return nil }
 
 // row has an input's tokens, and refuses what is longer than the context.
-func (m *Model) row(in Input) (Row, error) {
-	tokens, err := m.Tokens(in)
+func (m *Model) row(ctx context.Context, in Input) (Row, error) {
+	tokens, err := m.Tokens(ctx, in)
 	if err != nil {
 		return Row{}, err
 	}

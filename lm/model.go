@@ -26,6 +26,7 @@ type Model struct {
 	decoder *Decoder
 	context int // 0 is any number
 	texts   generator
+	reading chan struct{} // of as many inputs as there are rows, tokens are made at the same time; nil is any number
 	chosen  atomic.Uint64 // tokens
 }
 
@@ -77,6 +78,9 @@ func Open(path string, options Options) (_ *Model, err error) {
 	}
 	if m.texts, err = newGenerator(m.decoder, options); err != nil {
 		return nil, errors.Join(err, m.decoder.Close())
+	}
+	if options.Rows > 0 {
+		m.reading = make(chan struct{}, options.Rows)
 	}
 	return m, nil
 }
@@ -201,8 +205,10 @@ type Input struct {
 	Row      Row // of documents; what is generated belongs to the document of its last token
 }
 
-// Tokens are the token ids of an input.
-func (m *Model) Tokens(in Input) ([]int64, error) {
+// Tokens are the token ids of an input. Of as many inputs as there are rows (Options.Rows) they are made at the same time, and others
+// wait. A text whose number of bytes shows that it is longer than the context is refused with a *ContextError before anything is done
+// with it; of others the caller sees it. The work ends with ctx.
+func (m *Model) Tokens(ctx context.Context, in Input) ([]int64, error) {
 	given := 0
 	for _, is := range []bool{in.Text != "", len(in.Messages) > 0, len(in.Tokens) > 0, len(in.Row.Tokens) > 0} {
 		if is {
@@ -214,17 +220,51 @@ func (m *Model) Tokens(in Input) ([]int64, error) {
 		return nil, errors.New("no prompt is given; give a text, messages, tokens or a row")
 	case given > 1:
 		return nil, errors.New("give one of a text, messages, tokens and a row")
-	case in.Text != "":
-		return m.Tokenizer.EncodeWithSpecial(in.Text)
-	case len(in.Messages) > 0:
-		return m.conversation(in)
+	case in.Text == "" && len(in.Messages) == 0:
+		return slices.Concat(in.Tokens, in.Row.Tokens), nil
 	}
-	return slices.Concat(in.Tokens, in.Row.Tokens), nil
+	leave, err := m.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if in.Text != "" {
+		return m.encode(ctx, in.Text, tokenizer.Options{Special: true})
+	}
+	return m.conversation(ctx, in)
+}
+
+// read waits until one text more may be read.
+func (m *Model) read(ctx context.Context) (leave func(), err error) {
+	if m.reading == nil {
+		return func() {}, nil
+	}
+	select {
+	case m.reading <- struct{}{}:
+		return func() { <-m.reading }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// encode is the tokenizer's, for texts that fit into the context.
+func (m *Model) encode(ctx context.Context, text string, o tokenizer.Options) ([]int64, error) {
+	o.Most = m.ContextLength()
+	tokens, err := m.Tokenizer.EncodeWith(ctx, text, o)
+	var long *tokenizer.LengthError
+	if errors.As(err, &long) {
+		err = m.room(long.Least)
+		var refused *ContextError
+		if errors.As(err, &refused) {
+			refused.AtLeast = true
+		}
+	}
+	return tokens, err
 }
 
 // conversation is what the model's chat template makes of messages, up to where the assistant
 // speaks.
-func (m *Model) conversation(in Input) ([]int64, error) {
+func (m *Model) conversation(ctx context.Context, in Input) ([]int64, error) {
 	if m.Chat == nil {
 		return nil, ErrNoTemplate
 	}
@@ -234,7 +274,7 @@ func (m *Model) conversation(in Input) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.Tokenizer.EncodeGuarded(text.Text, text.Guarded) // the template writes what begins a text itself
+	return m.encode(ctx, text.Text, tokenizer.Options{Guarded: text.Guarded}) // the template writes what begins a text itself
 }
 
 // genaiFile is the decoder that genai_config.json names, as ONNX Runtime GenAI's folders have

@@ -77,7 +77,7 @@ func run(ctx context.Context, o options) (err error) {
 
 // stream prints the continuation of a text as it comes.
 func stream(ctx context.Context, model *lm.Model, o options) error {
-	tokens, err := model.Tokens(o.input())
+	tokens, err := model.Tokens(ctx, o.input())
 	if err != nil {
 		return err
 	}

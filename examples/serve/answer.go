@@ -60,9 +60,7 @@ func (p *part) add(next part) {
 const finishCalls = "tool_calls"
 
 // answer generates what a job asks for and writes it, whole or as a stream.
-func (s *server) answer(w http.ResponseWriter, r *http.Request, j job, e *entry) error {
-	ctx, cancel := context.WithTimeoutCause(r.Context(), s.limits.time, errTime)
-	defer cancel()
+func (s *server) answer(ctx context.Context, w http.ResponseWriter, j job, e *entry) error {
 	e.prompt = len(j.input.Tokens)
 	head := answer{ID: j.form.prefix + rand.Text(), Object: j.form.object, Created: time.Now().Unix(), Model: s.name, Choices: []any{}}
 	if j.stream {

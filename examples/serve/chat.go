@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
+	"github.com/rope-rewrite/rope-rewrite/lm/chat/jinja"
 )
 
 type chatRequest struct {
@@ -22,8 +25,8 @@ type chatRequest struct {
 	ResponseFormat      struct {
 		Type string `json:"type"`
 	} `json:"response_format"`
-	Functions []any          `json:"functions"`            // refused
-	Variables map[string]any `json:"chat_template_kwargs"` // of the template, as in vLLM
+	Functions []any                      `json:"functions"`            // refused
+	Variables map[string]json.RawMessage `json:"chat_template_kwargs"` // of the template, as in vLLM
 }
 
 var chatForm = form{"chatcmpl-", "chat.completion", "chat.completion.chunk", chatChoice}
@@ -33,14 +36,16 @@ func (s *server) chat(w http.ResponseWriter, r *http.Request, e *entry) error {
 	if err := s.read(w, r, &q); err != nil {
 		return err
 	}
-	j, err := s.chatJob(q)
+	ctx, cancel := s.limited(r)
+	defer cancel()
+	j, err := s.chatJob(ctx, q)
 	if err != nil {
 		return err
 	}
-	return s.answer(w, r, j, e)
+	return s.answer(ctx, w, j, e)
 }
 
-func (s *server) chatJob(q chatRequest) (job, error) {
+func (s *server) chatJob(ctx context.Context, q chatRequest) (job, error) {
 	if q.MaxCompletionTokens != nil {
 		if q.MaxTokens != nil && *q.MaxTokens != *q.MaxCompletionTokens {
 			return job{}, refuse("max_tokens", "max_tokens and max_completion_tokens mean the same: give one of them")
@@ -66,23 +71,26 @@ func (s *server) chatJob(q chatRequest) (job, error) {
 	if err != nil {
 		return j, err
 	}
-	in := lm.Input{Messages: messages, Chat: chat.Options{Variables: q.Variables}}
+	in := lm.Input{Messages: messages}
+	if in.Chat.Variables, err = s.variables(q.Variables); err != nil {
+		return j, err
+	}
 	if in.Chat.Tools, j.tools, err = q.tools(); err != nil {
 		return j, err
 	}
-	if j.input.Tokens, err = s.model.Tokens(in); err != nil {
-		return j, refuse("messages", "%v", err)
+	if j.input.Tokens, err = s.tokens(ctx, "messages", in); err != nil {
+		return j, err
 	}
-	return j, s.readsTools(in, j.input.Tokens)
+	return j, s.readsTools(ctx, in, j.input.Tokens)
 }
 
 // readsTools refuses tools that the model would never see.
-func (s *server) readsTools(in lm.Input, with []int64) error {
+func (s *server) readsTools(ctx context.Context, in lm.Input, with []int64) error {
 	if in.Chat.Tools == nil {
 		return nil
 	}
 	in.Chat.Tools = nil
-	without, err := s.model.Tokens(in)
+	without, err := s.model.Tokens(ctx, in)
 	if err == nil && slices.Equal(with, without) {
 		return refuse("tools", "the chat template of this model does not show tools: leave them out")
 	}
@@ -118,6 +126,25 @@ func messages(list []json.RawMessage) ([]chat.Message, error) {
 			m.Role = "system"
 		}
 		all = append(all, m)
+	}
+	return all, nil
+}
+
+// variables reads those of the template, as strictly as messages. None may stand for a special token.
+func (s *server) variables(given map[string]json.RawMessage) (map[string]any, error) {
+	const field = "chat_template_kwargs"
+	all := make(map[string]any, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		switch {
+		case slices.Contains([]string{"messages", "tools", "documents", "add_generation_prompt"}, name):
+			return nil, refuse(field, "%s: %s is not a variable that a request may set", field, name)
+		case s.model.Chat != nil && s.model.Chat.Special(name):
+			return nil, refuse(field, "%s: %s is a special token of the model: leave it out", field, name)
+		}
+		if _, err := jinja.FromJSON(given[name]); err != nil {
+			return nil, refuse(field, "%s: %s: %v", field, name, err)
+		}
+		all[name] = given[name]
 	}
 	return all, nil
 }

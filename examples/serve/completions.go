@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 
@@ -28,14 +29,16 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request, e *entry) erro
 	if err := s.read(w, r, &q); err != nil {
 		return err
 	}
-	j, err := s.completionJob(q)
+	ctx, cancel := s.limited(r)
+	defer cancel()
+	j, err := s.completionJob(ctx, q)
 	if err != nil {
 		return err
 	}
-	return s.answer(w, r, j, e)
+	return s.answer(ctx, w, j, e)
 }
 
-func (s *server) completionJob(q completionRequest) (job, error) {
+func (s *server) completionJob(ctx context.Context, q completionRequest) (job, error) {
 	j, err := s.job(q.common, usualTokens, completionForm)
 	if err != nil {
 		return j, err
@@ -57,8 +60,8 @@ func (s *server) completionJob(q completionRequest) (job, error) {
 	if err != nil {
 		return j, err
 	}
-	if j.input.Tokens, err = s.model.Tokens(in); err != nil {
-		return j, refuse("prompt", "%v", err)
+	if j.input.Tokens, err = s.tokens(ctx, "prompt", in); err != nil {
+		return j, err
 	}
 	if len(j.input.Tokens) == 0 {
 		return j, refuse("prompt", "prompt has no tokens")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
 )
@@ -30,9 +31,30 @@ var (
 // statusGone is what the log says of a client that has gone, as nginx does.
 const statusGone = 499
 
-// refuse is the failure of a request that can never be answered. param is the field that is wrong; it may be empty.
+// What an answer and the log repeat of a request, in bytes: of a name, and of all together.
+const (
+	mostOfName = 200
+	mostOfText = 1000
+)
+
+// bounded is a text, or its beginning and its end.
+func bounded(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	begin, end := text[:most/2], text[len(text)-most/4:]
+	return strings.ToValidUTF8(begin, "") + fmt.Sprintf("…(%d more bytes)…", len(text)-len(begin)-len(end)) + strings.ToValidUTF8(end, "")
+}
+
+// refuse is the failure of a request that can never be answered. param is the field that is wrong; it may be empty. Texts among args may be
+// a client's: as much of them is repeated as of a name.
 func refuse(param, format string, args ...any) *failure {
-	f := &failure{status: http.StatusBadRequest, Type: "invalid_request_error", Message: fmt.Sprintf(format, args...)}
+	for i, a := range args {
+		if text, ok := a.(string); ok {
+			args[i] = bounded(text, mostOfName)
+		}
+	}
+	f := &failure{status: http.StatusBadRequest, Type: "invalid_request_error", Message: bounded(fmt.Sprintf(format, args...), mostOfText)}
 	if param != "" {
 		f.Param = &param
 	}
@@ -59,7 +81,7 @@ func asFailure(err error) *failure {
 	case errors.As(err, &f):
 		return f
 	case errors.As(err, &long):
-		return refuse("", "the prompt has %d tokens and the context of this model is %d: shorten the prompt", long.Tokens, long.Context).
+		return refuse("", "the prompt has %s and the context of this model is %d: shorten the prompt", long.Length(), long.Context).
 			with(http.StatusBadRequest, "context_length_exceeded")
 	case errors.As(err, &token):
 		return refuse("prompt", "the model has no token %d, only 0 to %d", token.Token, token.Vocabulary-1)

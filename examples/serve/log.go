@@ -56,14 +56,14 @@ func (s *server) logged(path string, h handler) http.Handler {
 			}
 		}
 		s.metrics.observe(route, status, e)
-		fields := []slog.Attr{slog.String("id", id), slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
+		fields := []slog.Attr{slog.String("id", id), slog.String("method", bounded(r.Method, mostOfName)), slog.String("path", bounded(r.URL.Path, mostOfName)), slog.Int("status", status),
 			slog.Duration("took", time.Since(e.begun).Round(time.Millisecond))}
 		if e.prompt > 0 {
 			fields = append(fields, slog.Int("prompt_tokens", e.prompt), slog.Int("completion_tokens", e.completion),
 				slog.String("finish", cmp.Or(strings.Join(e.finish, ","), "error")))
 		}
 		if err != nil && status != statusGone {
-			fields = append(fields, slog.Any("error", err))
+			fields = append(fields, slog.String("error", bounded(err.Error(), mostOfText)))
 		}
 		s.log.LogAttrs(r.Context(), level, "request", fields...)
 	})

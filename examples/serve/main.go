@@ -132,8 +132,13 @@ func (o *options) check() (log *slog.Logger, key string, err error) {
 func (s *server) serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
 	requests, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
+	handler := s.handler()
+	if address, _ := listener.Addr().(*net.TCPAddr); address != nil && address.IP.IsLoopback() {
+		handler = localHost(handler)
+	}
 	web := &http.Server{
-		Handler:           s.handler(),
+		Handler:           handler,
+		MaxHeaderBytes:    1 << 16,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return requests },

@@ -36,7 +36,7 @@ func question(text string) openai.ChatCompletionNewParams {
 func TestChat(t *testing.T) {
 	c, s := client(t)
 	in := lm.Input{Text: "[system]Be kind[user]Why?[assistant]"}
-	tokens, err := s.model.Tokens(in)
+	tokens, err := s.model.Tokens(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestLogProbs(t *testing.T) {
 
 func TestCompletions(t *testing.T) {
 	c, s := client(t)
-	tokens, err := s.model.Tokens(lm.Input{Text: "Once"})
+	tokens, err := s.model.Tokens(t.Context(), lm.Input{Text: "Once"})
 	if err != nil {
 		t.Fatal(err)
 	}

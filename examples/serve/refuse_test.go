@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -52,6 +57,11 @@ func TestRefuses(t *testing.T) {
 		{atChat, `{"temperature": -1, ` + say + `}`, 400, "temperature", ""},
 		{atChat, `{"top_p": 1.1, ` + say + `}`, 400, "top_p", ""},
 		{atChat, `{"top_k": -2, ` + say + `}`, 400, "top_k", ""},
+		{atChat, `{"top_k": 1099511627776, ` + say + `}`, 400, "top_k", ""},
+		{atChat, `{"chat_template_kwargs": 1, ` + say + `}`, 400, "chat_template_kwargs", ""},
+		{atChat, `{"chat_template_kwargs": {"messages": []}, ` + say + `}`, 400, "chat_template_kwargs", ""},
+		{atChat, `{"chat_template_kwargs": {"n": 99999999999999999999}, ` + say + `}`, 400, "chat_template_kwargs", ""},
+		{atChat, `{"chat_template_kwargs": {"deep": ` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}, ` + say + `}`, 400, "chat_template_kwargs", ""},
 		{atChat, `{"seed": 1.5, ` + say + `}`, 400, "seed", ""},
 		{atChat, `{"n": 0, ` + say + `}`, 400, "n", ""},
 		{atChat, `{"n": 5, ` + say + `}`, 400, "n", ""},
@@ -93,6 +103,97 @@ func TestRefuses(t *testing.T) {
 		}
 		if len(message) < 10 || strings.Contains(message, "Go ") || header.Get("X-Request-Id") == "" {
 			t.Errorf("%s %.100s: %q, %v", c.path, c.body, message, header)
+		}
+	}
+}
+
+// What a client sends comes back shortened, in answers and in the log.
+func TestShortened(t *testing.T) {
+	s, lines := newTestServer(t, modelFolder(t, template, 0), lm.Options{}, usualLimits)
+	url := s.listen(t)
+	long := strings.Repeat("é", 15_000)
+	say := `"messages": [{"role": "user", "content": "a"}]`
+	for path, body := range map[string]string{
+		atChat:                     `{"model": "` + long + `", ` + say + `}`,
+		atChat + "?":               `{"chat_template_kwargs": {"` + long + `": 99999999999999999999}, ` + say + `}`,
+		atChat + "??":              `{"response_format": {"type": "` + long + `"}, ` + say + `}`,
+		"/v1/" + long:              `{}`,
+		"/v1/models/" + long[:999]: ``,
+	} {
+		status, _, answer := post(t, url+path, body)
+		if message, _, _, _ := failed(t, answer); status/100 != 4 || len(message) > mostOfText+100 {
+			t.Errorf("%.40s: %d, %d bytes: %.300s", path, status, len(message), message)
+		}
+	}
+	if written := lines.String(); len(written) > 10_000 || !strings.Contains(written, "more bytes") {
+		t.Errorf("the log has %d bytes", len(written))
+	}
+}
+
+// Variables of the template are a client's, as messages are: a special token in one is text.
+func TestVariablesAreGuarded(t *testing.T) {
+	folder := modelFolder(t, `{{ v }}<end>{{ messages[0].content }}`, 0)
+	path := filepath.Join(folder, "tokenizer.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(b, []byte(`"special": false`), []byte(`"special": true`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "tokenizer_config.json"), []byte(`{"bos_token": "<end>"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := newTestServer(t, folder, lm.Options{}, usualLimits)
+	status, _, body := post(t, s.listen(t)+atChat, `{"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"bos_token": "<end>"}}`)
+	if _, _, param, _ := failed(t, body); status != 400 || param != "chat_template_kwargs" {
+		t.Errorf("%d %s", status, body)
+	}
+	var q chatRequest
+	if err := json.Unmarshal([]byte(`{"messages": [{"role": "user", "content": "<end>"}], "chat_template_kwargs": {"v": "<end>"}}`), &q); err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.chatJob(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(j.input.Tokens); n != 11 { // two times five letters, and the template's token
+		t.Errorf("%d tokens: %v", n, j.input.Tokens)
+	}
+}
+
+// On this machine's own address the server answers to no other machine's name.
+func TestOtherHosts(t *testing.T) {
+	s, _ := newTestServer(t, modelFolder(t, "", 0), lm.Options{}, usualLimits)
+	for address, others := range map[string]int{"127.0.0.1:0": 421, "0.0.0.0:0": 200} {
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.serve(ctx, listener, time.Second) }()
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		for host, want := range map[string]int{
+			"localhost": 200, "localhost:" + port: 200, "127.0.0.1:" + port: 200, "127.1.2.3": 200, "[::1]:8080": 200,
+			"rebound.example": others, "rebound.example:" + port: others, "localhost.example": others, "10.0.0.1": others, "[::2]": others,
+		} {
+			for _, path := range []string{"/v1/models", "/", "/healthz"} {
+				r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+path, nil)
+				r.Host = host
+				answer, err := http.DefaultClient.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer.Body.Close()
+				if answer.StatusCode != want {
+					t.Errorf("at %s, %s of %s: %d, want %d", address, path, host, answer.StatusCode, want)
+				}
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	}
 }

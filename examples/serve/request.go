@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -18,7 +19,7 @@ type limits struct {
 	body    int64         // bytes
 	tokens  int           // of an answer; more are not refused, and the answer is cut there
 	choices int           // n
-	time    time.Duration // from the first byte of the body to the last of the answer
+	time    time.Duration // for an answer, from when its request was read
 }
 
 // common are the fields that requests of both kinds have.
@@ -79,6 +80,24 @@ func (s *server) read(w http.ResponseWriter, r *http.Request, into any) error {
 		return refuse("", "the body must be a JSON object")
 	}
 	return inWords(json.Unmarshal(body, into))
+}
+
+// limited is the context of an answer: it ends with the client, and after the time that an answer may take.
+func (s *server) limited(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(r.Context(), s.limits.time, errTime)
+}
+
+// tokens are those of an input. param is the field that it comes from.
+func (s *server) tokens(ctx context.Context, param string, in lm.Input) ([]int64, error) {
+	tokens, err := s.model.Tokens(ctx, in)
+	var long *lm.ContextError
+	switch {
+	case err == nil, errors.As(err, &long):
+		return tokens, err
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return nil, refuse(param, "%v", err)
 }
 
 // inWords says what is wrong with JSON in the words of JSON.

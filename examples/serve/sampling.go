@@ -32,8 +32,9 @@ func (s *server) sampling(c common) (*sample.Options, error) {
 		o.Temperature = 0 // only the best token is in so small a share; package sample reads 0 as all
 	}
 	if c.TopK != nil {
-		if o.TopK = max(0, *c.TopK); *c.TopK < -1 {
-			return nil, refuse("top_k", "top_k must be at least -1")
+		most := s.model.Tokenizer.Size()
+		if o.TopK = max(0, *c.TopK); *c.TopK < -1 || *c.TopK > most {
+			return nil, refuse("top_k", "top_k must be -1 to %d, the number of tokens of the model", most)
 		}
 	}
 	return &o, nil

@@ -6,7 +6,9 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/lm"
@@ -78,6 +80,20 @@ func sameOrigin(h http.Handler) http.Handler {
 		refuse("", "a page of another website must not call this server").with(http.StatusForbidden, "cross_origin").write(w)
 	}))
 	return protection.Handler(h)
+}
+
+// localHost answers who calls this machine by a name of its own alone. A name of a website may lead here too, and its pages could then
+// use the server of who visits them.
+func localHost(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := (&url.URL{Host: r.Host}).Hostname()
+		if ip := net.ParseIP(name); name != "localhost" && !ip.IsLoopback() {
+			refuse("", "this server does not answer to the name %q, only to localhost: a proxy in front of it must send Host: localhost", name).
+				with(http.StatusMisdirectedRequest, "wrong_host").write(w)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // model is a model in a list of them.

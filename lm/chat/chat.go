@@ -40,7 +40,7 @@ type Options struct {
 	// Documents are objects, most often with a title and a text.
 	Documents []any
 	// Variables are further variables of the template, such as enable_thinking.
-	// One with the name of a special token replaces it.
+	// One with the name of a special token replaces it (Template.Special).
 	Variables map[string]any
 	// Now is the present time for templates. Zero is time.Now().
 	Now time.Time
@@ -93,6 +93,7 @@ func (t *Template) Render(messages []Message, o Options) (string, error) {
 type rendering struct {
 	use       *variant
 	variables map[string]any
+	given     []string // those that are from users
 	now       time.Time
 	continued string // a field of the last message, or empty
 }
@@ -132,7 +133,20 @@ func (t *Template) prepare(messages []Message, o Options) (*rendering, error) {
 	if r.variables, err = t.variables(messages, o); err != nil {
 		return nil, err
 	}
+	r.given = []string{"messages", "documents", "tools"}
+	for name := range o.Variables {
+		if !t.Special(name) {
+			r.given = append(r.given, name)
+		}
+	}
 	return r, r.textsForParts()
+}
+
+// Special reports whether a variable of this name replaces a special token, as bos_token. What it says is not guarded: a server does not
+// take it from clients.
+func (t *Template) Special(name string) bool {
+	_, known := t.specials[name]
+	return known || slices.Contains(t.unset, name)
 }
 
 // render gives the text. It does not change the variables.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -15,7 +16,8 @@ import (
 type Text struct {
 	Text string
 	// Guarded are the bytes that no special token may hold, in ascending order: they
-	// are from messages, documents and tools.
+	// are from messages, documents, tools and variables, but for variables that
+	// replace a special token.
 	Guarded []Span
 }
 
@@ -54,11 +56,12 @@ func (t *Template) RenderGuarded(messages []Message, o Options, specials []strin
 			return text, nil
 		}
 	}
-	at := slices.IndexFunc(specials, func(s string) bool {
-		_, ok := r.guarded(occurrences([]string{s}), plain, taken)
+	// The token is looked for by halves: a template that takes long is rendered a few times, however many tokens there are.
+	at := sort.Search(len(specials)-1, func(i int) bool {
+		_, ok := r.guarded(occurrences(specials[:i+1]), plain, taken)
 		return !ok
 	})
-	return Text{}, fmt.Errorf("the chat template does something else where a message has the text of the special token %q, so that text cannot be told from the token: take it out of the messages", short.Name(specials[max(at, 0)]))
+	return Text{}, fmt.Errorf("the chat template does something else where a message has the text of the special token %q, so that text cannot be told from the token: take it out of the messages", short.Name(specials[at]))
 }
 
 // guarded renders with guards. It is not ok if that gives another text.
@@ -66,7 +69,7 @@ func (r *rendering) guarded(find finder, plain string, taken map[rune]bool) (tex
 	g := &guard{find: find, taken: taken, next: firstPlaceholder, forth: map[rune]rune{}, back: map[rune]rune{}}
 	marked := *r
 	marked.variables = maps.Clone(r.variables)
-	for _, name := range given {
+	for _, name := range r.given {
 		marked.variables[name] = jinja.MapTexts(r.variables[name], g.replace)
 	}
 	if len(g.back) == 0 {
@@ -79,9 +82,6 @@ func (r *rendering) guarded(find finder, plain string, taken map[rune]bool) (tex
 	text = g.restore(result)
 	return text, text.Text == plain
 }
-
-// given are the variables that are from users.
-var given = [...]string{"messages", "documents", "tools"}
 
 // guard puts placeholders in the place of letters, so that they can be found again
 // in what a template makes of them. A letter has one placeholder: texts keep their

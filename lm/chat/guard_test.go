@@ -150,16 +150,16 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
-// Documents and tools are guarded, and a last message that is continued; variables of
-// the program are not.
+// Documents, tools and variables are guarded, and a last message that is continued. A variable that
+// replaces a special token is one.
 func TestGuardedOptions(t *testing.T) {
 	specials := []string{"<s>", "<|end|>"}
-	template, err := chat.Parse("{{ v }}{{ documents }}{{ tools|tojson }}<|end|>{{ messages[0].content }}", nil)
+	template, err := chat.Parse("{{ bos_token }}{{ v }}{{ documents }}{{ tools|tojson }}<|end|>{{ messages[0].content }}", map[string]string{"bos_token": ""})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := chat.Options{
-		ContinueFinalMessage: true, Variables: map[string]any{"v": "<s>"},
+		ContinueFinalMessage: true, Variables: map[string]any{"v": "<s>", "bos_token": "<s>"},
 		Documents: []any{map[string]any{"text": "x"}}, Tools: []any{map[string]any{"name": "<s>", "<s>": 1}},
 	}
 	text, err := template.RenderGuarded([]chat.Message{says("user", "<s> <|end|>")}, o, specials)

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -46,7 +47,8 @@ func newAdded(tokens []addedToken, v *vocabulary, n normalizer) (*added, error) 
 	for _, t := range tokens {
 		all += len(t.Content)
 	}
-	w := newWork(all)
+	w := newWork(context.Background(), all)
+	defer w.end()
 	for _, t := range tokens {
 		if t.Content == "" {
 			continue

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 )
@@ -18,12 +19,17 @@ func readReplaceDecoder(b json.RawMessage, at nesting) ([]decoder, error) {
 		if r.pattern.re == nil {
 			return &literalReplacer{next: next, of: r}
 		}
-		w := newWork(0) // of the text; tokens behind what takes too long stay as they are
+		left := maxMatch // of the text; tokens behind what takes too much stay as they are
 		return &tokenwise{next: next, rewrite: func(_ int, token string) (string, bool) {
-			if w.regex < 0 {
+			if left < 0 {
 				return token, true
 			}
-			if spans, err := r.pattern.find(token, w); err == nil {
+			w := newWork(context.Background(), 0)
+			defer w.end()
+			w.most = left
+			spans, err := r.pattern.find(token, w)
+			left -= w.used()
+			if err == nil {
 				token = r.join(token, spans)
 			}
 			return token, true

@@ -40,6 +40,10 @@
 //
 // # Hostile files
 //
-// Regular expressions run for at most 20 seconds and on a bounded stack, files
-// have at most 64 MiB, and merging takes n log n steps for n letters.
+// A text may take 20 seconds of a processor and four more for each megabyte, and
+// regular expressions have a bounded stack. That is counted as work: on a busy
+// machine a text takes longer and is not refused. (Where the system is not Linux, the
+// clock counts.) Files have at most 64 MiB, and merging takes n log n steps for n
+// letters. EncodeWith ends with a context, and refuses what is too long by its number
+// of bytes.
 package tokenizer

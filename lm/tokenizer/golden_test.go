@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -150,6 +151,9 @@ func TestGoldens(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if least := tok.floor.least(validUTF8(text)); least > len(ids) {
+					t.Errorf("%q has %d tokens, and its bytes say at least %d", text, len(ids), least)
+				}
 				with, err := tok.EncodeWithSpecial(text)
 				if err != nil {
 					t.Fatal(err)
@@ -257,7 +261,7 @@ func normalizeAll(t *testing.T, part json.RawMessage, texts []string) (got []any
 		t.Fatal(err)
 	}
 	for _, text := range texts {
-		p, err := n.normalize(newPiece(text), newWork(len(text)))
+		p, err := n.normalize(newPiece(text), newWork(context.Background(), len(text)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +278,7 @@ func splitAll(t *testing.T, part json.RawMessage, texts []string) (got []any) {
 	for _, text := range texts {
 		var pieces []piece
 		if text != "" {
-			if pieces, err = pre.split(nil, newPiece(text), newWork(len(text))); err != nil {
+			if pieces, err = pre.split(nil, newPiece(text), newWork(context.Background(), len(text))); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,17 +27,22 @@ func (t *Tokenizer) Specials() []string { return slices.Sorted(maps.Keys(t.added
 // in the normalized text, and those whose model has one as a word. Then there is an
 // error that names the token.
 func (t *Tokenizer) EncodeGuarded(text string, guarded []Span) ([]int64, error) {
+	return t.EncodeWith(context.Background(), text, Options{Guarded: guarded})
+}
+
+// check refuses spans that are none of a text.
+func check(text string, guarded []Span) error {
 	if len(guarded) > 0 && !utf8.ValidString(text) {
-		return nil, errors.New("the text is not UTF-8, so its spans have no meaning")
+		return errors.New("the text is not UTF-8, so its spans have no meaning")
 	}
 	end := 0
 	for _, s := range guarded {
 		if s.Start < end || s.End <= s.Start || s.End > len(text) || inLetter(text, s.Start) || inLetter(text, s.End) {
-			return nil, fmt.Errorf("the span from %d to %d is none of the text of %d bytes, or not in order", s.Start, s.End, len(text))
+			return fmt.Errorf("the span from %d to %d is none of the text of %d bytes, or not in order", s.Start, s.End, len(text))
 		}
 		end = s.End
 	}
-	return t.encode(text, guarded)
+	return nil
 }
 
 func inLetter(text string, at int) bool { return at < len(text) && !utf8.RuneStart(text[at]) }
@@ -53,7 +59,7 @@ func (t *Tokenizer) forbidden(id int64) bool { return t.IsSpecial(id) && id != t
 
 // stayedText checks that no guarded byte of a part became a special token, where
 // find could not see to it.
-func (t *Tokenizer) stayedText(text string, part section, guarded []Span, ids []int64) error {
+func (t *Tokenizer) stayedText(text string, part section, guarded []Span, ids []int64, w *work) error {
 	if !overlap(guarded, part.start, part.end) {
 		return nil
 	}
@@ -62,7 +68,7 @@ func (t *Tokenizer) stayedText(text string, part section, guarded []Span, ids []
 		p := newPiece(masked(text, part, guarded))
 		var err error
 		if t.normalizer != nil {
-			if p, err = t.normalizer.normalize(p, newWork(len(text))); err != nil {
+			if p, err = t.normalizer.normalize(p, w); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -98,7 +99,7 @@ func TestEndlessRegex(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.re.MatchTimeout = 100e6
-	if _, err := p.find(strings.Repeat("a", 200), newWork(0)); err == nil || !strings.Contains(err.Error(), "cannot split this text") {
+	if _, err := p.find(strings.Repeat("a", 200), newWork(context.Background(), 0)); err == nil || !strings.Contains(err.Error(), "cannot split this text") {
 		t.Errorf("%v", err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // Limits of a regular expression on one text. Those of models need a few
 // microseconds a word; others can take for ever, and files come from anyone.
 const (
-	maxRegexTime  = 20 * time.Second // for one match; work says for how long all of them may go on
+	maxMatch      = 20 * time.Second // for one match; work says how much a whole text may take
 	maxRegexStack = 1 << 24          // numbers of 8 bytes
 )
 
@@ -60,7 +60,7 @@ func newRegex(source string) (*pattern, error) {
 	if err != nil {
 		return nil, fmt.Errorf("regular expression %q: %s", short.Name(source), visible(err.Error()))
 	}
-	re.MatchTimeout = maxRegexTime
+	re.MatchTimeout = maxMatch
 	return &pattern{re: re}, nil
 }
 
@@ -80,7 +80,7 @@ func visible(text string) string {
 	return b.String()
 }
 
-// find cuts a text into matches and what stands between them, in the time that is left for that.
+// find cuts a text into matches and what stands between them.
 func (p *pattern) find(text string, w *work) ([]span, error) {
 	if p.re == nil {
 		return findLiteral(text, p.literal), nil
@@ -88,27 +88,36 @@ func (p *pattern) find(text string, w *work) ([]span, error) {
 	if text == "" {
 		return nil, nil
 	}
-	start := time.Now()
-	c := regexCut{text: text, runes: []rune(text), deadline: start.Add(w.regex)}
-	err := p.re.FindRunesMatches(c.runes, -1, c.add)
-	w.regex -= time.Since(start)
-	if err != nil || c.late || w.regex < 0 { // err has the whole text
-		return nil, fmt.Errorf("a regular expression of the tokenizer cannot split this text of %d bytes: it takes too much time or memory", len(text))
+	runes := []rune(text)
+	for {
+		if err := w.look(); err != nil {
+			return nil, err
+		}
+		c := regexCut{text: text, runes: runes, work: w}
+		err := p.re.FindRunesMatches(runes, -1, c.add)
+		switch {
+		case c.err != nil:
+			return nil, c.err
+		case err == nil:
+			return gap(c.spans, c.last, len(text)), nil
+		case errors.Is(err, regexp2.ErrBacktrackingStackLimit) || w.used()-w.seen > p.re.MatchTimeout/2: // err has the whole text
+			return nil, fmt.Errorf("a regular expression of the tokenizer cannot split this text of %d bytes: it takes too much work or memory", len(text))
+		}
+		// The library's clock ended the match, and this thread hardly ran meanwhile: the machine or the process stood still.
 	}
-	return gap(c.spans, c.last, len(text)), nil
 }
 
 // regexCut collects matches, which count letters, as spans, which count bytes.
 type regexCut struct {
-	text     string
-	runes    []rune
-	rune     int // how far it is counted, in letters
-	byte     int // the same place in bytes
-	last     int // the end of the last match
-	any      bool
-	late     bool
-	deadline time.Time
-	spans    []span
+	text  string
+	runes []rune
+	rune  int // how far it is counted, in letters
+	byte  int // the same place in bytes
+	last  int // the end of the last match
+	any   bool
+	spans []span
+	work  *work
+	err   error // why there are no more matches
 }
 
 func (c *regexCut) add(m regexp2.MatchView) bool {
@@ -120,8 +129,8 @@ func (c *regexCut) add(m regexp2.MatchView) bool {
 	}
 	c.spans = append(gap(c.spans, c.last, start), span{start, end, true})
 	c.last, c.any = end, true
-	c.late = time.Now().After(c.deadline)
-	return !c.late
+	c.err = c.work.look()
+	return c.err == nil
 }
 
 func (c *regexCut) bytes(at int) int {

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,7 @@ type Tokenizer struct {
 	frame        frame
 	decoders     []decoder
 	size         int
+	floor        floor
 }
 
 // Open reads tokenizer.json in a folder, or the file itself. The error wraps
@@ -85,6 +87,7 @@ func Parse(json []byte) (*Tokenizer, error) {
 	for id := range t.added.tokens {
 		t.size = max(t.size, int(id)+1)
 	}
+	t.floor = newFloor(f, t.model, t.vocabulary, t.added)
 	return t, nil
 }
 
@@ -95,15 +98,52 @@ const maxText = 1 << 28
 // recognised. No tokens are put around it. Bytes that are not UTF-8 are read as
 // U+FFFD. Text without a token, not even an unknown token, is left out, as
 // Hugging Face's library does.
-func (t *Tokenizer) Encode(text string) ([]int64, error) { return t.encode(text, nil) }
+func (t *Tokenizer) Encode(text string) ([]int64, error) {
+	return t.EncodeWith(context.Background(), text, Options{})
+}
 
-func (t *Tokenizer) encode(text string, guarded []Span) ([]int64, error) {
+// Options say how EncodeWith reads a text. The zero value is Encode.
+type Options struct {
+	Guarded []Span // parts that are from users, as EncodeGuarded has them
+	Special bool   // adds what EncodeWithSpecial adds
+	Most    int    // tokens; 0 is any number
+}
+
+// LengthError is that of a text with more than Options.Most tokens, as its number of bytes shows before anything is done with it.
+type LengthError struct {
+	Least int // tokens that the text has at least
+	Most  int
+}
+
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("the text has at least %d tokens, and may have %d", e.Least, e.Most)
+}
+
+// EncodeWith is Encode with options. It ends soon after the context ends, with the context's error. A text that is longer than the options
+// allow is encoded if its number of bytes does not show that.
+func (t *Tokenizer) EncodeWith(ctx context.Context, text string, o Options) ([]int64, error) {
+	if err := check(text, o.Guarded); err != nil {
+		return nil, err
+	}
 	if len(text) > maxText {
 		return nil, fmt.Errorf("the text has %d MiB, and at most %d are encoded at once; split it", len(text)>>20, maxText>>20)
 	}
 	text = validUTF8(text)
+	if least := t.floor.least(text); o.Most > 0 && least > o.Most {
+		return nil, &LengthError{least, o.Most}
+	}
+	w := newWork(ctx, len(text))
+	defer w.end()
+	ids, err := t.encode(text, o.Guarded, w)
+	if err == nil && o.Special {
+		ids = t.frame.around(ids)
+	}
+	return ids, err
+}
+
+func (t *Tokenizer) encode(text string, guarded []Span, w *work) ([]int64, error) {
 	ids := []int64{}
-	s := &scratch{words: map[string][]int64{}, work: newWork(len(text))}
+	s := &scratch{words: map[string][]int64{}, work: w}
 	if len(guarded) > 0 {
 		s.avoid = t.forbidden
 	}
@@ -121,7 +161,7 @@ func (t *Tokenizer) encode(text string, guarded []Span) ([]int64, error) {
 		if ids, err = t.encodePart(ids, p, s); err != nil {
 			return nil, err
 		}
-		if err := t.stayedText(text, part, guarded, ids[first:]); err != nil {
+		if err := t.stayedText(text, part, guarded, ids[first:], w); err != nil {
 			return nil, err
 		}
 	}
@@ -152,6 +192,9 @@ func (t *Tokenizer) encodePart(ids []int64, p piece, s *scratch) ([]int64, error
 			}
 		}
 		for _, word := range pieces {
+			if err := s.work.look(); err != nil {
+				return nil, err
+			}
 			if ids, err = t.model.encode(ids, word.text, s); err != nil {
 				return nil, err
 			}
@@ -163,11 +206,7 @@ func (t *Tokenizer) encodePart(ids []int64, p piece, s *scratch) ([]int64, error
 // EncodeWithSpecial is Encode, and adds the special tokens of the file's
 // post-processor, such as one for the beginning.
 func (t *Tokenizer) EncodeWithSpecial(text string) ([]int64, error) {
-	ids, err := t.Encode(text)
-	if err != nil {
-		return nil, err
-	}
-	return t.frame.around(ids), nil
+	return t.EncodeWith(context.Background(), text, Options{Special: true})
 }
 
 // Decode gives the text of ids. Special tokens are left out unless keepSpecial;

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -58,10 +59,10 @@ func TestManySlowMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := newWork(len(words))
-		w.regex = 20 * time.Millisecond
+		w := newWork(context.Background(), len(words))
+		w.most = 20 * time.Millisecond
 		_, err = p.split(nil, newPiece(words), w)
-		if err == nil || !strings.Contains(err.Error(), "too much time") || strings.Contains(err.Error(), "aaa") {
+		if err == nil || !strings.Contains(err.Error(), "of a processor") || strings.Contains(err.Error(), "aaa") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
