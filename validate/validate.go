@@ -279,12 +279,11 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 		v.kinds = append(v.kinds, kind{name: "rows of different length", chunks: v.kinds[len(v.kinds)-1].chunks, ragged: true})
 	}
 	// GroupQueryAttention counts tokens, and a ring keeps a row's first ones: padding on the left would end the call.
-	unpadded := ""
+	unpadded, counts := "", v.record != nil && strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked
 	switch {
-	case v.record == nil:
-	case strings.HasPrefix(v.record.Target, string(rewrite.Contrib)) && !first.LengthTracked:
+	case counts:
 		unpadded = "GroupQueryAttention takes no padding on the left"
-	case keepsFirst(v.record):
+	case v.record != nil && keepsFirst(v.record):
 		unpadded = "a ring with first keys takes no padding on the left"
 	}
 	rows := v.opts.Rows
@@ -302,7 +301,7 @@ func (v *validation) feeds(first, second *decoder.Decoder) error {
 		switch {
 		case rows != nil:
 			s = first.Padded(rows, k.chunks[0])
-		case unpadded != "" && !k.ragged:
+		case counts, unpadded != "" && !k.ragged:
 			withoutPadding(length, s.Mask, s.Positions)
 		}
 		v.sequences = append(v.sequences, s)
