@@ -75,7 +75,7 @@ type claims struct {
 }
 
 func (o Options) claims(model string) claims {
-	c := claims{config: modelconfig.Read(model), genai: modelconfig.ReadGenAI(model)}
+	c := claims{config: modelconfig.Read(model, o.Rewrite.Source.FollowLinks), genai: modelconfig.ReadGenAI(model, o.Rewrite.Source.FollowLinks)}
 	if o.Config != "" {
 		c.config = modelconfig.ReadFile(o.Config)
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/lm/sample"
 )
@@ -86,7 +87,7 @@ func readGeneration(folder string) (g Generation, err error) {
 	if err != nil {
 		return g, err
 	}
-	g.context = int(modelconfig.ReadFile(filepath.Join(folder, "config.json")).Positions().Value)
+	g.context = int(modelconfig.ReadIn(links.Folder{Path: folder}).Positions().Value)
 	set(&g.context, genai.Model.Context)
 	set(&g.MaxTokens, keys.MaxTokens)
 	if g.End = keys.End; len(genai.Model.End) > 0 {
@@ -139,7 +140,7 @@ func readGenAI(folder string) (config genAI, err error) {
 
 // readJSON reads a file over what is there already; there need not be one.
 func readJSON(path string, into any) error {
-	b, err := configfile.Read(path, configfile.Config)
+	b, err := configfile.ReadBeside(path, configfile.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

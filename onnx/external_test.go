@@ -143,6 +143,42 @@ func TestLocationsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A model that the user names may be a link: its data then lies beside the file or beside the link. One that somebody
+// else named has its data beside the name alone.
+func TestModelThatIsALink(t *testing.T) {
+	home := t.TempDir()
+	write(t, filepath.Join(home, "mine", "m.onnx"), outside("location", "w.bin"))
+	write(t, filepath.Join(home, "mine", "w.bin"), []byte("01234567"))
+	path := link(t, "../mine/m.onnx", filepath.Join(home, "strange", "m.onnx"))
+	link(t, "../mine/w.bin", filepath.Join(home, "strange", "w.bin"))
+	if got, err := open(t, path).Graph.Initializers[0].Bytes(); err != nil || string(got) != "01234567" {
+		t.Errorf("%q, %v", got, err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := onnx.OpenFile(file, path)
+	if err = errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if got, err := m.Graph.Initializers[0].Bytes(); !errors.Is(err, onnx.ErrRefused) {
+		t.Errorf("named by somebody else: %q, %v", got, err)
+	}
+	// The link may lead elsewhere by the time that the data is looked for.
+	m = open(t, path)
+	if err := errors.Join(os.Remove(path), os.Remove(filepath.Join(home, "strange", "w.bin"))); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(home, "private", "w.bin"), []byte("private!"))
+	link(t, "../private/w.bin", path)
+	link(t, "../private/w.bin", filepath.Join(home, "strange", "w.bin"))
+	if got, err := m.Graph.Initializers[0].Bytes(); !errors.Is(err, onnx.ErrRefused) {
+		t.Errorf("a link that was changed: %q, %v", got, err)
+	}
+}
+
 // The Hugging Face cache holds files by hash in blobs/, and a folder of links
 // to them under their names.
 func TestHuggingFaceCache(t *testing.T) {

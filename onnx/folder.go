@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 )
 
@@ -18,7 +19,8 @@ var ErrRefused = errors.New("refused")
 
 // folder is where a model's external data lies. Several goroutines may use it.
 type folder struct {
-	model string // path of the model's file
+	model  string // path of the model's file
+	behind string // where the file stands if that is a link which the user named, else ""
 
 	mu        sync.Mutex
 	maps      map[string]*mapping // by location
@@ -103,53 +105,24 @@ func (f *folder) data(location string) ([]byte, error) {
 	return m.data, nil
 }
 
-// open opens the file at a location, which must lie inside the model's folder:
-// the one in which the model's path stands or, if that is a link, the one in
-// which the file stands to which it leads. The second serves the Hugging Face
-// cache, where model and data are both links into one folder.
+// open opens the file at a location, which must lie inside the model's folder: the one in which the model's path stands
+// or, if its user named a link, the one in which the file stands to which it leads.
 func (f *folder) open(location string) (*os.File, error) {
 	if err := checkLocation(location); err != nil {
 		return nil, err
 	}
-	dir := filepath.Dir(f.model)
-	path, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(location)))
-	if errors.Is(err, fs.ErrNotExist) {
+	file, err := links.Folder{Path: filepath.Dir(f.model), Also: f.behind}.Open(filepath.FromSlash(location))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, &FileError{f.model, fmt.Errorf("external data %q is missing beside %s: %w", short.Name(location), f.model, fs.ErrNotExist)}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("external data %q: %w", short.Name(location), err)
-	}
-	for _, inside := range []string{dir, f.model} {
-		root, err := filepath.EvalSymlinks(inside)
-		if err != nil {
-			return nil, fmt.Errorf("external data %q: %w", short.Name(location), err)
-		}
-		if inside == f.model {
-			root = filepath.Dir(root)
-		}
-		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
-			return openRegular(root, rel, location)
-		}
-	}
-	return nil, fmt.Errorf("external data %q leads outside the model's folder to %s: %w", short.Name(location), path, ErrRefused)
-}
-
-// openRegular opens a regular file below root; the file system may have
-// changed since the path was examined, so links out of root still fail.
-func openRegular(root, rel, location string) (*os.File, error) {
-	r, err := os.OpenRoot(root)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	info, err := r.Stat(rel)
-	if err != nil {
-		return nil, fmt.Errorf("external data %q: %w", short.Name(location), err)
-	}
-	if !info.Mode().IsRegular() {
+	case errors.Is(err, links.ErrOut):
+		return nil, fmt.Errorf("external data %q leads outside the model's folder: %w", short.Name(location), ErrRefused)
+	case errors.Is(err, links.ErrNotRegular):
 		return nil, fmt.Errorf("external data %q is not a regular file: %w", short.Name(location), ErrRefused)
+	case err != nil:
+		return nil, fmt.Errorf("external data %q: %w", short.Name(location), err)
 	}
-	return r.Open(rel)
+	return file, nil
 }
 
 // longestLocation is how long a path may be on the systems that a model comes from.

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"unicode/utf8"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 )
 
 // Open maps the model at path and reads its structure. Weights are neither
@@ -15,6 +18,16 @@ import (
 // programs differ in which of them they read. The error is a *FileError.
 func Open(path string) (*Model, error) {
 	m, err := open(path)
+	if err != nil {
+		return nil, &FileError{path, err}
+	}
+	return m, nil
+}
+
+// OpenFile is Open of a file that is open already, and may be closed afterwards: someone else chose path. External data
+// is looked for beside path alone, though that may be a link.
+func OpenFile(file *os.File, path string) (*Model, error) {
+	m, err := mapModel(file, &folder{model: path})
 	if err != nil {
 		return nil, &FileError{path, err}
 	}
@@ -38,19 +51,45 @@ func open(path string) (*Model, error) {
 	if info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder, not a model; name the .onnx file inside it", path)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	file, err := os.Open(path)
+	file, err := links.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	behind, err := folderBehind(path, file)
+	if err != nil {
+		return nil, err
+	}
+	return mapModel(file, &folder{model: path, behind: behind})
+}
+
+// folderBehind is the folder in which an open file stands, without links. A link may have been changed since it was
+// opened; it then has none.
+func folderBehind(path string, file *os.File) (string, error) {
+	now, err := file.Stat()
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	if there, err := os.Lstat(real); err != nil || !os.SameFile(there, now) {
+		return "", nil
+	}
+	return filepath.Dir(real), nil
+}
+
+func mapModel(file *os.File, f *folder) (*Model, error) {
+	path := f.model
 	mapped, err := mapFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	m, err := parse(mapped.data, &folder{model: path})
+	m, err := parse(mapped.data, f)
 	if err == nil {
 		err = m.checkDoubles()
 	}

@@ -101,7 +101,7 @@ func (d dataFile) stage(dir string, opts SaveOptions, progress *meter) (s *stage
 		return nil, "", err
 	}
 	if opts.Link {
-		if s, err := linkStaged(from.Name(), target, opts.Force); err == nil {
+		if s, err := linkStaged(from, target, opts.Force); err == nil {
 			return s, Linked, progress.add(d.size)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/disk"
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 )
 
 // staged is a file that is complete but not yet at its path.
@@ -48,10 +49,10 @@ func createNamed(path string, replace bool) (*staged, error) {
 	}
 }
 
-// linkStaged stages a hard link to an existing file.
-func linkStaged(existing, path string, replace bool) (*staged, error) {
+// linkStaged stages a hard link to an open file.
+func linkStaged(existing *os.File, path string, replace bool) (*staged, error) {
 	name := temporaryName(path)
-	if err := os.Link(existing, name); err != nil {
+	if err := links.Hard(existing, name); err != nil {
 		return nil, err
 	}
 	return &staged{path: path, replace: replace, name: name}, nil

@@ -89,6 +89,7 @@ type Earlier struct {
 // Source says how the model and the files beside it are read.
 type Source struct {
 	Configuration  []byte // content of a config.json to use instead of the one beside the model; nil reads that one
+	FollowLinks    bool   // a config.json that is a link out of its folder is read too
 	WithoutWeights bool   // external data may be missing: the model is inspected and edited without it; files that exist must still be whole
 }
 

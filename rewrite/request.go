@@ -54,7 +54,7 @@ func newRequest(m *onnx.Model, opts Options) (*request, error) {
 // newInspection is a request to look at the model only.
 func newInspection(m *onnx.Model, opts Options, e *earlier.Rewrite) (*request, error) {
 	opts.Source.WithoutWeights, opts.Output.OperatorSet = true, 0
-	r := &request{model: m, opts: opts, inspection: true, earlier: e, methods: plan.Methods{Config: plan.ReadConfig(m.Path, opts.Source.Configuration), Earlier: e, Carried: e != nil}}
+	r := &request{model: m, opts: opts, inspection: true, earlier: e, methods: plan.Methods{Config: plan.ReadConfig(m.Path, opts.Source.Configuration, opts.Source.FollowLinks), Earlier: e, Carried: e != nil}}
 	if err := r.loadable(); err != nil {
 		return r, err
 	}
@@ -129,7 +129,7 @@ func (r *request) check() (err error) {
 		return err
 	}
 	r.methods = r.opts.methods()
-	r.methods.Config = plan.ReadConfig(r.model.Path, r.opts.Source.Configuration)
+	r.methods.Config = plan.ReadConfig(r.model.Path, r.opts.Source.Configuration, r.opts.Source.FollowLinks)
 	r.methods.Earlier, r.methods.Carried, r.methods.Restored = r.earlier, carried, r.opts.Earlier.Restore
 	r.methods.OwnMasks = r.target.Keeps
 	r.methods.Angles = cmp.Or(r.opts.Numerics.Angles, r.target.Angles)

@@ -37,6 +37,7 @@ type rewriteCommand struct {
 	followed       []recipe.Flag // of the recipe, those that count
 	force          bool
 	weights        cli.Weights
+	followLinks    bool
 	helpAll        bool
 	limits         cli.Limits
 }
@@ -70,6 +71,7 @@ func (r *rewriteCommand) flags(cmd *cobra.Command) {
 	f.BoolVar(&r.anyLength, "require-any-length", false, "write nothing, and end with exit code 7, if a layer is known to be equal up to some number of tokens alone")
 	f.BoolVar(&r.force, "force", false, "replace an existing output")
 	r.weights.Flag(f)
+	f.BoolVar(&r.followLinks, "follow-links", false, "read files that are links out of the model's folder too, and copy them with a folder; else such a link is left out")
 	f.BoolVar(&r.helpAll, "help-all", false, "show every command and flag")
 	r.limits.Flags(cmd)
 }
@@ -177,6 +179,7 @@ func (r *rewriteCommand) options(cmd *cobra.Command) (opts rewrite.Options, sele
 	given := cmd.Flags().Changed
 	opts.Context.Length = int64(r.context)
 	opts.Earlier.Restore = r.restore
+	opts.Source.FollowLinks = r.followLinks
 	opts.Output.OperatorSet = int64(r.opset)
 	opts.AllowUnchanged, opts.AnyLength = r.allowPartial, r.anyLength
 	opts.PlanOnly = r.dryRun

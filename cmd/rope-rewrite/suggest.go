@@ -113,7 +113,7 @@ func (s *suggestCommand) run(cmd *cobra.Command, model string) (err error) {
 	if err != nil {
 		return err
 	}
-	config := modelconfig.Read(file)
+	config := modelconfig.Read(file, false)
 	search := recommend.Search{
 		Task: s.task, Trained: max(config.Original, int64(config.Positions().Value)), Context: int64(s.context), Samples: s.samples,
 		Candidates: s.methods, Perplexity: s.text != "", Measure: s.measure,

@@ -5,11 +5,13 @@
 package configfile
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"syscall"
+	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 )
 
 // Limits in bytes, for what is read.
@@ -24,25 +26,35 @@ const (
 	Library = 1 << 30
 )
 
-// Read returns the contents of a regular file of at most limit bytes; links are
+// Read returns the contents of a regular file of at most limit bytes that the user named, so that links are
 // followed. The error names the file, and wraps fs.ErrNotExist if it is missing.
 func Read(path string, limit int64) ([]byte, error) {
-	// Opening a device can do something already, so it is asked first what it is.
-	// It may be another file by the time it is opened: a pipe must not block then.
-	info, err := os.Stat(path)
-	if err == nil {
-		err = check(path, info, limit)
-	}
-	if err != nil {
-		return nil, err
-	}
-	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
+	file, err := links.Open(path)
+	return read(path, file, err, limit)
+}
+
+// ReadBeside is Read of a file of a model's folder, which the model's maker chose: a link out of it is an error.
+func ReadBeside(path string, limit int64) ([]byte, error) {
+	return ReadIn(links.Folder{Path: filepath.Dir(path)}, filepath.Base(path), limit)
+}
+
+// ReadIn reads a file by its path from a model's folder. The error wraps links.ErrOut where a link must not be followed.
+func ReadIn(folder links.Folder, name string, limit int64) ([]byte, error) {
+	file, err := folder.Open(name)
+	return read(filepath.Join(folder.Path, name), file, err, limit)
+}
+
+func read(path string, file *os.File, err error, limit int64) ([]byte, error) {
+	switch {
+	case errors.Is(err, links.ErrOut), errors.Is(err, links.ErrNotRegular):
+		return nil, fmt.Errorf("%w, so it is not read", err)
+	case err != nil:
 		return nil, err
 	}
 	defer file.Close()
-	if info, err = file.Stat(); err == nil {
-		err = check(path, info, limit)
+	info, err := file.Stat()
+	if err == nil && info.Size() > limit {
+		err = tooLarge(path, limit)
 	}
 	if err != nil {
 		return nil, err
@@ -52,16 +64,6 @@ func Read(path string, limit int64) ([]byte, error) {
 		err = tooLarge(path, limit)
 	}
 	return data, err
-}
-
-func check(path string, info fs.FileInfo, limit int64) error {
-	switch {
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a regular file, so it is not read", path)
-	case info.Size() > limit:
-		return tooLarge(path, limit)
-	}
-	return nil
 }
 
 func tooLarge(path string, limit int64) error {

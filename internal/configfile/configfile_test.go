@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 )
 
 // What is no small regular file is refused at once: a read of it would not end.
@@ -52,5 +54,32 @@ func TestRead(t *testing.T) {
 		if data, err := Read("/proc/self/status", 4); err == nil {
 			t.Errorf("a file that is larger than its size: %q", data)
 		}
+	}
+}
+
+// What the user names may be a link to anywhere; what stands beside a model may not.
+func TestReadBeside(t *testing.T) {
+	home := t.TempDir()
+	folder := filepath.Join(home, "folder")
+	for _, err := range []error{
+		os.Mkdir(folder, 0o700),
+		os.WriteFile(filepath.Join(home, "secret"), []byte("1234"), 0o600),
+		os.WriteFile(filepath.Join(folder, "file"), []byte("5678"), 0o600),
+		os.Symlink("../secret", filepath.Join(folder, "out")),
+		os.Symlink("file", filepath.Join(folder, "in")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(folder, "out")
+	if data, err := ReadBeside(out, 4); !errors.Is(err, links.ErrOut) || !strings.Contains(err.Error(), out+" is a link out of the folder, so it is not read") {
+		t.Errorf("a link out: %q, %v", data, err)
+	}
+	if data, err := Read(out, 4); string(data) != "1234" {
+		t.Errorf("a link that the user named: %q, %v", data, err)
+	}
+	if data, err := ReadBeside(filepath.Join(folder, "in"), 4); string(data) != "5678" {
+		t.Errorf("a link that stays in: %q, %v", data, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 	"github.com/rope-rewrite/rope-rewrite/rope"
 )
 
@@ -37,14 +38,14 @@ type Config struct {
 }
 
 // Read reads config.json in the model's folder or the one above it (exports often
-// stand in a folder onnx/); a missing one says nothing.
-func Read(modelPath string) Config {
+// stand in a folder onnx/); a missing one says nothing, and one that is a link out of its folder only with follow.
+func Read(modelPath string, follow bool) Config {
 	if modelPath == "" {
 		return Config{}
 	}
 	dir := filepath.Dir(modelPath)
-	for _, path := range []string{filepath.Join(dir, "config.json"), filepath.Join(dir, "..", "config.json")} {
-		c := ReadFile(path)
+	for _, folder := range []string{dir, filepath.Join(dir, "..")} {
+		c := ReadIn(links.Folder{Path: folder, Follow: follow})
 		if !errors.Is(c.Unread, fs.ErrNotExist) {
 			return c
 		}
@@ -52,10 +53,21 @@ func Read(modelPath string) Config {
 	return Config{}
 }
 
-// ReadFile reads a configuration. What keeps it from being read is in Unread,
+// ReadIn reads config.json of a model's folder. What keeps it from being read is in Unread,
 // which wraps fs.ErrNotExist if there is no such file.
+func ReadIn(folder links.Folder) Config {
+	const name = "config.json"
+	data, err := configfile.ReadIn(folder, name, configfile.Config)
+	return parsed(filepath.Join(folder.Path, name), data, err)
+}
+
+// ReadFile reads a configuration that the user named.
 func ReadFile(path string) Config {
 	data, err := configfile.Read(path, configfile.Config)
+	return parsed(path, data, err)
+}
+
+func parsed(path string, data []byte, err error) Config {
 	if err != nil {
 		return Config{Path: path, Unread: err}
 	}

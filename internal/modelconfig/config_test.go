@@ -1,12 +1,14 @@
 package modelconfig_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 )
 
@@ -16,7 +18,7 @@ func read(t *testing.T, text string) modelconfig.Config {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := modelconfig.Read(filepath.Join(dir, "model.onnx"))
+	c := modelconfig.Read(filepath.Join(dir, "model.onnx"), false)
 	if c.Unread != nil {
 		t.Fatal(c.Unread)
 	}
@@ -185,11 +187,31 @@ func TestSoftcap(t *testing.T) {
 }
 
 func ExampleRead() {
-	c := modelconfig.Read("../../testdata/models/gemma3_text__dynamo18/model.onnx")
+	c := modelconfig.Read("../../testdata/models/gemma3_text__dynamo18/model.onnx", false)
 	for layer := range c.Layers() {
 		fmt.Println(layer, c.Rotation(layer).Theta.Value, c.Window(layer).Value)
 	}
 	// Output:
 	// 0 1000 8
 	// 1 10000 0
+}
+
+// A configuration beside a model that is a link out of its folder says nothing, unless the user follows it.
+func TestLinkedConfiguration(t *testing.T) {
+	home := t.TempDir()
+	folder := filepath.Join(home, "folder")
+	for name, text := range map[string]string{"config.json": `{"rope_theta": 7, "max_position_embeddings": 9}`, "genai_config.json": `{"model": {"context_length": 9}}`} {
+		if err := errors.Join(os.MkdirAll(folder, 0o777), os.WriteFile(filepath.Join(home, name+".mine"), []byte(text), 0o666), os.Symlink("../"+name+".mine", filepath.Join(folder, name))); err != nil {
+			t.Skip("this system does not let the test make links: ", err)
+		}
+	}
+	model := filepath.Join(folder, "model.onnx")
+	c, g := modelconfig.Read(model, false), modelconfig.ReadGenAI(model, false)
+	if !errors.Is(c.Unread, links.ErrOut) || c.Theta != 0 || !errors.Is(g.Unread, links.ErrOut) || g.Context.Given() {
+		t.Errorf("%v, %v, %v, %v", c.Unread, c.Theta, g.Unread, g.Context)
+	}
+	c, g = modelconfig.Read(model, true), modelconfig.ReadGenAI(model, true)
+	if c.Theta != 7 || g.Context.Value != 9 {
+		t.Errorf("followed: %v, %v, %v, %v", c.Unread, c.Theta, g.Unread, g.Context)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 )
 
 // GenAI is what genai_config.json says of a decoder. The zero value says nothing.
@@ -21,11 +22,13 @@ type GenAI struct {
 }
 
 // ReadGenAI reads genai_config.json in the model's folder or the one above it; a
-// missing one says nothing.
-func ReadGenAI(modelPath string) GenAI {
+// missing one says nothing, and one that is a link out of its folder only with follow.
+func ReadGenAI(modelPath string, follow bool) GenAI {
+	const name = "genai_config.json"
 	dir := filepath.Dir(modelPath)
-	for _, file := range []string{filepath.Join(dir, "genai_config.json"), filepath.Join(dir, "..", "genai_config.json")} {
-		data, err := configfile.Read(file, configfile.Config)
+	for _, folder := range []string{dir, filepath.Join(dir, "..")} {
+		file := filepath.Join(folder, name)
+		data, err := configfile.ReadIn(links.Folder{Path: folder, Follow: follow}, name, configfile.Config)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:

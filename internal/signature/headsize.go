@@ -62,7 +62,7 @@ func headSizeInGraph(g *onnx.Graph, past string) int64 {
 
 // headSizeInConfig reads it from a model's config.json.
 func headSizeInConfig(path string) (int64, error) {
-	b, err := configfile.Read(path, configfile.Config)
+	b, err := configfile.ReadBeside(path, configfile.Config)
 	if err != nil {
 		return 0, err
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 )
 
 // Open reads the chat template of a model's folder, and the special tokens that it
@@ -100,23 +101,23 @@ func templates(folder string, config map[string]json.RawMessage) (map[string]str
 
 // files reads the templates that have files of their own.
 func files(folder string) (map[string]string, error) {
-	paths := map[string]string{"default": filepath.Join(folder, "chat_template.jinja")}
+	paths := map[string]string{"default": "chat_template.jinja"}
 	// Only these two are ever chosen, so other names are not read.
 	for _, name := range []string{"tool_use", "default"} {
-		path := filepath.Join(folder, "additional_chat_templates", name+".jinja")
-		if _, err := os.Stat(path); err == nil {
+		path := filepath.Join("additional_chat_templates", name+".jinja")
+		if _, err := os.Stat(filepath.Join(folder, path)); err == nil {
 			paths[name] = path
 		}
 	}
 	named := map[string]string{}
 	for name, path := range paths {
-		data, err := configfile.Read(path, configfile.Config)
+		data, err := configfile.ReadIn(links.Folder{Path: folder}, path, configfile.Config)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return nil, fmt.Errorf("the chat template: %w", err)
 		case !utf8.Valid(data):
-			return nil, fmt.Errorf("%s is not UTF-8, so it is not a chat template", path)
+			return nil, fmt.Errorf("%s is not UTF-8, so it is not a chat template", filepath.Join(folder, path))
 		default:
 			// Python reads a file's line ends as line feeds.
 			named[name] = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
@@ -158,7 +159,7 @@ func specials(folder string, config map[string]json.RawMessage) (map[string]stri
 }
 
 func readJSON(path string, into any) error {
-	data, err := configfile.Read(path, configfile.Config)
+	data, err := configfile.ReadBeside(path, configfile.Config)
 	if err != nil {
 		return err
 	}

@@ -25,13 +25,14 @@ type Tokenizer struct {
 	floor        floor
 }
 
-// Open reads tokenizer.json in a folder, or the file itself. The error wraps
+// Open reads tokenizer.json in a folder, where it is no link out of it, or the file itself. The error wraps
 // fs.ErrNotExist where there is none.
 func Open(path string) (*Tokenizer, error) {
+	read := configfile.Read
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, "tokenizer.json")
+		path, read = filepath.Join(path, "tokenizer.json"), configfile.ReadBeside
 	}
-	b, err := configfile.Read(path, configfile.Text)
+	b, err := read(path, configfile.Text)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no tokenizer %s: copy the model's tokenizer.json there (%w)", path, fs.ErrNotExist)
 	}

@@ -21,7 +21,7 @@ const usualSpread = 0.02
 // beside it says.
 func Spread(model string) (float64, error) {
 	path := filepath.Join(filepath.Dir(model), "config.json")
-	b, err := configfile.Read(path, configfile.Config)
+	b, err := configfile.ReadBeside(path, configfile.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return usualSpread, nil
 	}

@@ -84,7 +84,7 @@ func (f *Folder) content(name string) []byte {
 			return f.lines[i].data
 		}
 	}
-	data, err := configfile.Read(filepath.Join(f.path, filepath.FromSlash(name)), configfile.Config)
+	data, err := configfile.ReadIn(f.from, filepath.FromSlash(name), configfile.Config)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/configfile"
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/internal/version"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
@@ -36,9 +37,9 @@ type record struct {
 const recordVersion = 1
 
 // readRecord reads the record of a rewritten folder; other folders have an empty one.
-func readRecord(folder string) (*record, error) {
-	file := filepath.Join(folder, recordFile)
-	data, err := configfile.Read(file, configfile.Config)
+func readRecord(folder links.Folder) (*record, error) {
+	file := filepath.Join(folder.Path, recordFile)
+	data, err := configfile.ReadIn(folder, recordFile, configfile.Config)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &record{}, nil
 	}
@@ -57,17 +58,16 @@ func readRecord(folder string) (*record, error) {
 
 // configuration is the config.json of a model before an earlier rewrite changed it; nil if none
 // did.
-func (r *record) configuration(folder, model string) ([]byte, error) {
+func (r *record) configuration(folder links.Folder, model string) ([]byte, error) {
 	dir := path.Dir(model)
 	for _, name := range []string{path.Join(dir, configFile), path.Join(path.Dir(dir), configFile)} {
-		file := filepath.Join(folder, filepath.FromSlash(name))
-		if missing(file) {
+		if missing(filepath.Join(folder.Path, filepath.FromSlash(name))) {
 			continue
 		}
 		if len(r.Configurations[name]) == 0 {
 			return nil, nil
 		}
-		data, err := configfile.Read(file, configfile.Config)
+		data, err := configfile.ReadIn(folder, filepath.FromSlash(name), configfile.Config)
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +123,7 @@ func (f *Folder) configure(files []source, earlier *record, opts rewrite.Options
 			continue
 		}
 		var text *modelconfig.Text
-		data, err := configfile.Read(s.file, configfile.Config)
+		data, err := configfile.ReadIn(f.from, filepath.FromSlash(s.path), configfile.Config)
 		if err == nil {
 			text, err = earlier.original(s.path, data)
 		}
@@ -175,7 +175,7 @@ func (f *Folder) configureModel(config string, text *modelconfig.Text, opts rewr
 func (f *Folder) above(model, name string) string {
 	dir := path.Dir(model)
 	for _, at := range []string{dir, path.Dir(dir)} {
-		if file := path.Join(at, name); !missing(filepath.Join(f.path, filepath.FromSlash(file))) {
+		if file := path.Join(at, name); !missing(filepath.Join(f.from.Path, filepath.FromSlash(file))) {
 			return file
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
@@ -30,18 +31,18 @@ func half(t *testing.T, input string) *Folder {
 		t.Fatal(err)
 	}
 	m.ProducerName = "changed"
-	f := &Folder{path: input}
+	f := &Folder{from: links.Folder{Path: input}}
 	f.add(File{Path: "onnx/model.onnx", What: Rewritten}, line{model: m})
 	for _, name := range []string{"config.json", "genai_config.json", recordFile} {
 		f.add(File{Path: name, What: Configured}, line{data: []byte("new " + name)})
 	}
-	files, _, err := scan(input)
+	files, _, err := scan(f.from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range files {
 		if !f.has(s.path) {
-			f.add(File{Path: s.path, What: Along, Size: s.size}, line{from: s})
+			f.add(File{Path: s.path, What: Along, Size: s.info.Size()}, line{from: s})
 		}
 	}
 	f.sort()
@@ -59,19 +60,6 @@ func inputOf(t *testing.T, home string) string {
 	fill(t, input, map[string]string{"onnx/model.onnx": string(model), "config.json": "{}", "genai_config.json": "{}", "vocab.txt": "words",
 		"tokenizer.json": strings.Repeat(" ", largeFile) + "{}"})
 	return input
-}
-
-func fill(t *testing.T, folder string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		file := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // tree has the files of a folder, nil where there is none.

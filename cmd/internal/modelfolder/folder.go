@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/provenance"
@@ -20,12 +21,12 @@ var ErrNoModel = errors.New("no model with rotary attention in the folder")
 type Folder struct {
 	// Files are those of the new folder, in the order of their paths.
 	Files []File
-	// Left are not in the new folder: hidden files, and what is not a regular file.
+	// Left are not in the new folder: hidden files, what is not a regular file, and links out of the folder.
 	Left []string
 	// Warnings are about the folder; those of a model are in its report.
 	Warnings []string
 
-	path  string
+	from  links.Folder
 	lines []line // of each file, how it is made
 }
 
@@ -71,8 +72,8 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 		return nil, err
 	}
 	opts.PlanOnly = false
-	f := &Folder{path: folder}
-	files, left, err := scan(folder)
+	f := &Folder{from: links.Folder{Path: folder, Follow: opts.Source.FollowLinks}}
+	files, left, err := scan(f.from)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 			f.Close()
 		}
 	}()
-	earlier, err := readRecord(folder)
+	earlier, err := readRecord(f.from)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 		if say != nil {
 			opts.Progress = func(what string) { say(s.path + ": " + what) }
 		}
-		if opts.Source.Configuration, err = earlier.configuration(folder, s.path); err != nil {
+		if opts.Source.Configuration, err = earlier.configuration(f.from, s.path); err != nil {
 			return nil, err
 		}
 		if err := f.rewriteModel(ctx, s, opts); err != nil {
@@ -120,7 +121,7 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 	}
 	for _, s := range files {
 		if !f.has(s.path) && s.path != recordFile {
-			f.add(File{Path: s.path, What: Along, Size: s.size}, line{from: s})
+			f.add(File{Path: s.path, What: Along, Size: s.info.Size()}, line{from: s})
 		}
 	}
 	f.sort()
@@ -130,7 +131,7 @@ func Prepare(ctx context.Context, folder string, opts rewrite.Options) (_ *Folde
 // rewriteModel rewrites one model. A model without rotary attention comes along later, and so does
 // one without a record under opts.Earlier.Restore.
 func (f *Folder) rewriteModel(ctx context.Context, s source, opts rewrite.Options) error {
-	model, err := onnx.Open(filepath.Join(f.path, filepath.FromSlash(s.path)))
+	model, err := f.open(s)
 	if err != nil {
 		return err
 	}
@@ -154,6 +155,21 @@ func (f *Folder) rewriteModel(ctx context.Context, s source, opts rewrite.Option
 	}
 	f.add(File{Path: s.path, What: Rewritten, Report: report}, line{model: model})
 	return nil
+}
+
+// open opens a model, which may be a link by now.
+func (f *Folder) open(s source) (*onnx.Model, error) {
+	name := filepath.FromSlash(s.path)
+	path := filepath.Join(f.from.Path, name)
+	if f.from.Follow {
+		return onnx.Open(path)
+	}
+	file, err := f.from.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return onnx.OpenFile(file, path)
 }
 
 // named puts the model's name before an error of its rewrite, unless that names the file already.

@@ -469,25 +469,3 @@ func TestNothingToRestore(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// A hub's cache is made of links, and what comes along are files.
-func TestLinks(t *testing.T) {
-	home := t.TempDir()
-	put(t, home, "llama__dynamo18/model.onnx as blobs/1", "llama__dynamo18/config.json as blobs/2")
-	write(t, home, "blobs/3", strings.Repeat(" ", 1<<20)+"{}")
-	folder := filepath.Join(home, "snapshot")
-	if err := os.Mkdir(folder, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	for to, from := range map[string]string{"model.onnx": "1", "config.json": "2", "tokenizer.json": "3"} {
-		if err := os.Symlink(filepath.Join("..", "blobs", from), filepath.Join(folder, to)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	output, _ := rewritten(t, folder, options(t, "scaling linear:factor=2"), modelfolder.WriteOptions{})
-	for _, name := range []string{"model.onnx", "config.json", "tokenizer.json"} {
-		if info, err := os.Lstat(filepath.Join(output, name)); err != nil || !info.Mode().IsRegular() {
-			t.Errorf("%s: %v, %v", name, info, err)
-		}
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 	"github.com/rope-rewrite/rope-rewrite/internal/testfuzz"
 )
 
@@ -31,11 +32,11 @@ func FuzzRecord(f *testing.F) {
 			}
 			return err == nil
 		}
-		r, err := readRecord(dir)
+		r, err := readRecord(links.Folder{Path: dir})
 		if !oneLine(err) {
 			return false
 		}
-		before, err := r.configuration(dir, "model.onnx")
+		before, err := r.configuration(links.Folder{Path: dir}, "model.onnx")
 		if !oneLine(err) {
 			return false
 		}

@@ -16,7 +16,7 @@ import (
 // the op library goes, "" where the host needs none.
 func (f *Folder) configureHost(config string, text *modelconfig.Text, opts rewrite.Options) (library string, err error) {
 	dir, decoder := path.Dir(config), text.Decoder()
-	if decoder != "" && missing(filepath.Join(f.path, filepath.FromSlash(path.Join(dir, decoder)))) {
+	if decoder != "" && missing(filepath.Join(f.from.Path, filepath.FromSlash(path.Join(dir, decoder)))) {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("%s: it names %s, which is not in the folder; it is left unchanged", config, decoder))
 		return "", nil
 	}

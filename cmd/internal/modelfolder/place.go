@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/disk"
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 )
 
 // place is where a new folder goes. Beside it are, under hidden names, the new folder while it grows, the
@@ -116,7 +117,7 @@ func (p *place) checkLoss(f *Folder) error {
 	if !isFolder(p.path) {
 		return nil
 	}
-	earlier, err := readRecord(p.path)
+	earlier, err := readRecord(links.Folder{Path: p.path})
 	if err != nil {
 		return err
 	}

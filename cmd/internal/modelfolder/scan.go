@@ -4,10 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 )
 
 // Names of files that are not only copied.
@@ -20,24 +21,22 @@ const (
 
 // source is one file of the folder that is read.
 type source struct {
-	path string // relative to the folder, with slashes
-	file string // with links followed, as the system has it
-	size int64
+	path string      // relative to the folder, with slashes
 	info fs.FileInfo // when the folder was read
 }
 
-// scan lists the files below a folder, and what is left out: hidden files and folders, and
-// what is not a regular file. Links to files are followed, because a hub's cache consists of
-// them; links to folders are not, but for the folder itself.
-func scan(folder string) (list []source, left []string, err error) {
-	if folder, err = filepath.EvalSymlinks(folder); err != nil {
+// scan lists the files below a folder, and what is left out: hidden files and folders, what is not a regular file, and
+// links to files out of the folder. Links to folders are not followed, but for the folder itself.
+func scan(folder links.Folder) (list []source, left []string, err error) {
+	top, err := filepath.EvalSymlinks(folder.Path)
+	if err != nil {
 		return nil, nil, err
 	}
-	err = filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || name == folder {
+	err = filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || name == top {
 			return err
 		}
-		rel, err := filepath.Rel(folder, name)
+		rel, err := filepath.Rel(top, name)
 		if err != nil {
 			return err
 		}
@@ -52,23 +51,22 @@ func scan(folder string) (list []source, left []string, err error) {
 		if d.IsDir() {
 			return nil
 		}
-		file, err := filepath.EvalSymlinks(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		file, err := folder.Open(filepath.FromSlash(rel))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%s is a link to a file that does not exist", name)
-		}
-		if err != nil {
-			return err
-		}
-		info, err := os.Stat(file)
-		if err != nil {
-			return err
-		}
-		if !info.Mode().IsRegular() {
+		case errors.Is(err, links.ErrNotRegular):
 			left = append(left, rel)
 			return nil
+		case errors.Is(err, links.ErrOut):
+			left = append(left, rel+" ("+links.ErrOut.Error()+")")
+			return nil
+		case err != nil:
+			return err
 		}
-		list = append(list, source{rel, file, info.Size(), info})
-		return nil
+		info, err := file.Stat()
+		list = append(list, source{rel, info})
+		return errors.Join(err, file.Close())
 	})
 	return list, left, err
 }

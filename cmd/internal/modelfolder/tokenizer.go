@@ -29,7 +29,7 @@ func (f *Folder) configureTokenizer(config string, text *modelconfig.Text, earli
 
 // length is max_position_embeddings of the original's config.json; 0 where it cannot be read.
 func (f *Folder) length(config string, earlier *record) int64 {
-	data, err := configfile.Read(filepath.Join(f.path, filepath.FromSlash(config)), configfile.Config)
+	data, err := configfile.ReadIn(f.from, filepath.FromSlash(config), configfile.Config)
 	if err != nil {
 		return 0
 	}

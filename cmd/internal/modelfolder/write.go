@@ -11,6 +11,7 @@ import (
 
 	"github.com/rope-rewrite/rope-rewrite/internal/clone"
 	"github.com/rope-rewrite/rope-rewrite/internal/disk"
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 )
 
@@ -45,7 +46,7 @@ func CheckOutput(folder, output string, force bool) error {
 // Write makes the new folder beside its place and then moves it there. When it fails or is
 // interrupted, an existing folder is unchanged. It notes in Files how each file came along.
 func (f *Folder) Write(ctx context.Context, output string, opts WriteOptions) error {
-	p, err := takePlace(f.path, output)
+	p, err := takePlace(f.from.Path, output)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (f *Folder) grow(ctx context.Context, p *place, opts WriteOptions) error {
 	if err := os.Mkdir(p.stage(), 0o777); err != nil {
 		return unchanged(p.given, err)
 	}
-	w := writing{stage: p.stage(), opts: opts, placed: map[string]onnx.Placement{}}
+	w := writing{from: f.from, stage: p.stage(), opts: opts, placed: map[string]onnx.Placement{}}
 	for _, models := range []bool{true, false} { // models place their weights
 		for i := range f.Files {
 			if models != (f.lines[i].model != nil) {
@@ -109,6 +110,7 @@ func unchanged(name string, err error) error {
 
 // writing is a new folder that grows.
 type writing struct {
+	from   links.Folder
 	stage  string
 	opts   WriteOptions
 	placed map[string]onnx.Placement // weights that models placed, by path
@@ -134,19 +136,19 @@ func (w *writing) file(ctx context.Context, x *File, l line) error {
 	}
 	how, err := w.placed[target], error(nil)
 	if how == "" {
-		how, err = bring(ctx, l.from, target, w.opts.Link)
+		how, err = w.bring(ctx, l.from, target)
 	}
 	x.What = What(how)
 	return err
 }
 
 // bring links, clones or copies a file into the new folder.
-func bring(ctx context.Context, from source, target string, link bool) (how onnx.Placement, err error) {
-	if link && from.size >= largeFile && os.Link(from.file, target) == nil {
+func (w *writing) bring(ctx context.Context, from source, target string) (how onnx.Placement, err error) {
+	if w.opts.Link && from.info.Size() >= largeFile && w.link(from, target) == nil {
 		return onnx.Linked, nil
 	}
 	err = create(ctx, target, func(out *os.File) error {
-		in, err := os.Open(from.file)
+		in, err := w.open(from)
 		if err != nil {
 			return err
 		}
@@ -158,11 +160,24 @@ func bring(ctx context.Context, from source, target string, link bool) (how onnx
 			}
 		}
 		if now, err := in.Stat(); err != nil || !os.SameFile(from.info, now) || disk.Changed(from.info, now) {
-			return errors.Join(err, fmt.Errorf("%s was changed in the meantime; run it again", from.file))
+			return errors.Join(err, fmt.Errorf("%s was changed in the meantime; run it again", in.Name()))
 		}
 		return nil
 	})
 	return how, err
+}
+
+func (w *writing) link(from source, target string) error {
+	in, err := w.open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return links.Hard(in, target)
+}
+
+func (w *writing) open(from source) (*os.File, error) {
+	return w.from.Open(filepath.FromSlash(from.path))
 }
 
 // create makes a file, which is on the disk before it is said to be there. It does not wait when ctx ends.

@@ -16,9 +16,10 @@ import (
 // Config is what config.json beside a model says of its positions.
 type Config struct{ modelconfig.Config }
 
-// ReadConfig reads the file beside the model, unless its contents are given.
-func ReadConfig(modelPath string, given []byte) Config {
-	c := modelconfig.Read(modelPath)
+// ReadConfig reads the file beside the model, unless its contents are given. A link out of its folder is followed only
+// with follow.
+func ReadConfig(modelPath string, given []byte, follow bool) Config {
+	c := modelconfig.Read(modelPath, follow)
 	if given != nil {
 		c = modelconfig.Parse(c.Path, given)
 	}

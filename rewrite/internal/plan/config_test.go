@@ -19,7 +19,7 @@ func TestConfigTrainedLength(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := ReadConfig(filepath.Join(dir, "model.onnx"), nil).Original; got != want {
+		if got := ReadConfig(filepath.Join(dir, "model.onnx"), nil, false).Original; got != want {
 			t.Errorf("%s: %d, want %d", text, got, want)
 		}
 	}

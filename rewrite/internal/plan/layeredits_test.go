@@ -61,7 +61,7 @@ func TestScalingScope(t *testing.T) {
 				a.Sites[i].Attention = nil // nothing of it was measured
 			}
 		}
-		got := slices.Sorted(maps.Keys(scalingScope(a, ReadConfig(filepath.Join(dir, "model.onnx"), nil)).skipped))
+		got := slices.Sorted(maps.Keys(scalingScope(a, ReadConfig(filepath.Join(dir, "model.onnx"), nil, false)).skipped))
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: layers %v are skipped, %v was expected", name, got, c.want)
 		}
