@@ -8,6 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +112,45 @@ func TestLongBodies(t *testing.T) {
 		status, _, answer := post(t, url+path, body)
 		if message, _, _, code := failed(t, answer); status != 400 || code != "context_length_exceeded" || !strings.Contains(message, "at least") {
 			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+}
+
+// Every limit of the page has a test.
+func TestPageOfLimits(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests strings.Builder
+	for _, folder := range []string{".", "../../lm", "../../lm/tokenizer"} {
+		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s has no tests: %v", folder, err)
+		}
+		for _, path := range files {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests.Write(b)
+		}
+	}
+	_, limits, _ := strings.Cut(string(page), "## Limits\n")
+	limits, _, found := strings.Cut(limits, "\n## ")
+	rows := regexp.MustCompile("(?m)^\\|.*\\|$").FindAllString(limits, -1)
+	if !found || len(rows) < 20 {
+		t.Fatalf("the page has %d rows of limits", len(rows))
+	}
+	for _, row := range rows[2:] {
+		names := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(row, -1)
+		if len(names) == 0 {
+			t.Errorf("no test: %s", row)
+		}
+		for _, name := range names {
+			if !strings.Contains(tests.String(), "func "+name[1]+"(t ") {
+				t.Errorf("there is no %s: %s", name[1], row)
+			}
 		}
 	}
 }
