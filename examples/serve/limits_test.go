@@ -138,7 +138,7 @@ func TestPageOfLimits(t *testing.T) {
 	}
 	_, limits, _ := strings.Cut(string(page), "## Limits\n")
 	limits, _, found := strings.Cut(limits, "\n## ")
-	rows := regexp.MustCompile("(?m)^\\|.*\\|$").FindAllString(limits, -1)
+	rows := regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(limits, -1)
 	if !found || len(rows) < 20 {
 		t.Fatalf("the page has %d rows of limits", len(rows))
 	}
