@@ -27,7 +27,7 @@ const template = `{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messa
 	`{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}[assistant]`
 
 // usualLimits are those of tests that try no limit.
-var usualLimits = limits{body: 1 << 16, tokens: 200, choices: 4, time: time.Minute}
+var usualLimits = limits{body: 1 << 16, tokens: 200, choices: 4, time: time.Minute, wait: time.Minute}
 
 // modelFolder has a small model whose texts are nonsense. With a capacity its cache is of fixed size.
 func modelFolder(t testing.TB, chatTemplate string, capacity int64) string {

@@ -12,10 +12,11 @@ import (
 
 // entry is what the log and the metrics say of a request.
 type entry struct {
-	begun, first       time.Time // the first token
-	started            bool      // the answer's status was sent
-	prompt, completion int       // tokens
-	finish             []string  // of the choices that have ended
+	wait               time.Duration // for the client to take a piece of its answer
+	begun, first       time.Time     // the first token
+	started            bool          // the answer's status was sent
+	prompt, completion int           // tokens
+	finish             []string      // of the choices that have ended
 }
 
 // errGone is that of a client that takes no more of its answer.
@@ -35,7 +36,7 @@ func (s *server) logged(path string, h handler) http.Handler {
 		route = path
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		e := &entry{begun: time.Now()}
+		e := &entry{begun: time.Now(), wait: s.limits.wait}
 		id := "req_" + rand.Text()
 		w.Header().Set("X-Request-Id", id)
 		status, level := http.StatusOK, slog.LevelInfo

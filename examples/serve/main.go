@@ -35,7 +35,7 @@ type options struct {
 }
 
 func main() {
-	var o options
+	o := options{limits: limits{wait: 30 * time.Second}}
 	flag.StringVar(&o.model, "model", "", "the model's folder, or its .onnx file")
 	flag.StringVar(&o.name, "name", "", "the model's name for clients; default: the folder's name")
 	flag.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address and port; :8080 is for every machine that can reach this one")
@@ -158,7 +158,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener, grace time.Du
 		return nil
 	}
 	cancel(errShutdown)
-	last, stop := context.WithTimeout(context.Background(), writeTime) // for the answers to say so
+	last, stop := context.WithTimeout(context.Background(), s.limits.wait) // for the answers to say so
 	defer stop()
 	return errors.Join(web.Shutdown(last), web.Close())
 }

@@ -20,6 +20,7 @@ type limits struct {
 	tokens  int           // of an answer; more are not refused, and the answer is cut there
 	choices int           // n
 	time    time.Duration // for an answer, from when its request was read
+	wait    time.Duration // for a body to arrive, and for a client to take a piece of an answer
 }
 
 // common are the fields that requests of both kinds have.
@@ -59,15 +60,14 @@ type job struct {
 	form    form
 }
 
-// readTime is how long a body may take to arrive.
-const readTime = 30 * time.Second
-
 // read reads a request's JSON.
 func (s *server) read(w http.ResponseWriter, r *http.Request, into any) error {
 	control := http.NewResponseController(w)
-	control.SetReadDeadline(time.Now().Add(readTime)) // not every ResponseWriter can, as those of tests
+	control.SetReadDeadline(time.Now().Add(s.limits.wait)) // not every ResponseWriter can, as those of tests
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.limits.body))
-	control.SetReadDeadline(time.Time{})
+	if err == nil {
+		control.SetReadDeadline(time.Time{}) // else net/http would wait for the rest of the body, for ever
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

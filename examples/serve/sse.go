@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// writeTime is how long a client may take to accept a piece of an answer.
-const writeTime = 30 * time.Second
-
 // send writes an answer, or a piece of one as an event. The status is only written here, so that an error before the
 // first token still has a status of its own.
 func (e *entry) send(w http.ResponseWriter, value any, stream bool) error {
@@ -34,7 +31,7 @@ func (e *entry) done(w http.ResponseWriter) error { return e.event(w, []byte("[D
 
 func (e *entry) write(w http.ResponseWriter, b []byte) error {
 	control := http.NewResponseController(w)
-	control.SetWriteDeadline(time.Now().Add(writeTime)) // not every ResponseWriter can, as those of tests
+	control.SetWriteDeadline(time.Now().Add(e.wait)) // not every ResponseWriter can, as those of tests
 	if _, err := w.Write(b); err != nil {
 		return errGone
 	}
