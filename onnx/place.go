@@ -75,7 +75,11 @@ func (d dataFile) stage(dir string, opts SaveOptions, progress *meter) (s *stage
 	if err != nil {
 		return nil, "", err
 	}
-	defer from.Close()
+	defer func() {
+		if s == nil || s.file != from {
+			from.Close()
+		}
+	}()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, "", err

@@ -74,6 +74,10 @@ func (m *Model) save(path string, opts SaveOptions) (err error) {
 	if err != nil {
 		return err
 	}
+	clearUp(path)
+	for _, d := range data {
+		clearUp(filepath.Join(filepath.Dir(path), filepath.FromSlash(d.location)))
+	}
 	progress := &meter{report: opts.Progress, total: content.size}
 	for _, d := range data {
 		progress.total += d.size

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/disk"
@@ -18,7 +19,8 @@ type staged struct {
 	path    string
 	replace bool     // a file that stands at path
 	name    string   // of the temporary file; "" if it has none
-	file    *os.File // to write to; nil if there is nothing to write
+	linked  bool     // it is the original's file, on the disk already
+	file    *os.File // held until it is placed, so that a later save does not take it for a killed one's
 
 	placed bool   // it stands at path
 	old    string // a second name of what stood there; "" if nothing did, or the file system gives none
@@ -29,6 +31,7 @@ type staged struct {
 // no name where the system can do that, so that it vanishes with the process.
 func createStaged(path string, replace bool) (*staged, error) {
 	if file := createNameless(path); file != nil {
+		disk.Hold(file)
 		return &staged{path: path, replace: replace, file: file}, nil
 	}
 	return createNamed(path, replace)
@@ -45,18 +48,37 @@ func createNamed(path string, replace bool) (*staged, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &staged{path: path, replace: replace, name: name, file: file}, nil
+		disk.Hold(file)
+		is, errIs := file.Stat()
+		if named, err := os.Lstat(name); err == nil && errIs == nil && os.SameFile(named, is) {
+			return &staged{path: path, replace: replace, name: name, file: file}, nil
+		}
+		file.Close() // another save removed it before it was held
 	}
 }
 
-// linkStaged stages a hard link to an open file.
+// linkStaged stages a hard link to an open file, which it closes later.
 func linkStaged(existing *os.File, path string, replace bool) (*staged, error) {
 	name := temporaryName(path)
+	disk.Hold(existing)
 	if err := links.Hard(existing, name); err != nil {
 		return nil, err
 	}
-	return &staged{path: path, replace: replace, name: name}, nil
+	return &staged{path: path, replace: replace, name: name, linked: true, file: existing}, nil
 }
+
+// clearUp removes what killed saves left in the folder of path. What cannot be removed costs space alone.
+func clearUp(path string) {
+	dir := filepath.Dir(path)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if temporary.MatchString(e.Name()) && e.Type().IsRegular() {
+			disk.RemoveAbandoned(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+var temporary = regexp.MustCompile(`^\.rope-rewrite-[0-9a-f]{8}\.tmp$`)
 
 // temporaryName is short, whatever the file is called: names have at most 255 bytes.
 func temporaryName(path string) string {
@@ -94,7 +116,7 @@ func placeAll(files []*staged) error {
 
 // finish brings the file to the disk and gives it a name.
 func (s *staged) finish(progress *meter) error {
-	if s.file != nil {
+	if s.file != nil && !s.linked {
 		if err := progress.during(s.file.Sync); err != nil {
 			return err
 		}
@@ -106,13 +128,18 @@ func (s *staged) finish(progress *meter) error {
 			return err
 		}
 	}
-	if s.file != nil {
-		if err := s.file.Close(); err != nil {
-			return err
-		}
-		s.file = nil
+	if s.file != nil && !disk.CanHold {
+		return s.close()
 	}
 	return nil
+}
+
+func (s *staged) close() error {
+	if s.file == nil {
+		return nil
+	}
+	defer func() { s.file = nil }()
+	return s.file.Close()
 }
 
 // place moves the file to its path, for good.
@@ -135,7 +162,7 @@ func (s *staged) place() error {
 		return err
 	}
 	s.name, s.placed = "", true
-	return disk.SyncFolder(filepath.Dir(s.path))
+	return errors.Join(s.close(), disk.SyncFolder(filepath.Dir(s.path)))
 }
 
 // takeBack undoes place.
@@ -167,10 +194,7 @@ func checkReplaceable(path string) error {
 
 // discard removes what commit did not use.
 func (s *staged) discard() {
-	if s.file != nil {
-		s.file.Close()
-		s.file = nil
-	}
+	s.close()
 	if s.name != "" {
 		os.Remove(s.name)
 		s.name = ""

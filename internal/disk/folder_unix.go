@@ -30,3 +30,21 @@ func LockFolder(dir string) (unlock func(), err error) {
 	}
 	return func() { f.Close() }, nil
 }
+
+// CanHold says whether Hold does something. Elsewhere a file must be closed before it is renamed.
+const CanHold = true
+
+// Hold marks a file as in use until it is closed or the process ends. Nothing is marked on file systems without locks.
+func Hold(f *os.File) { _ = syscall.Flock(int(f.Fd()), syscall.LOCK_SH) }
+
+// RemoveAbandoned removes a file that no process holds. It stays where that cannot be told.
+func RemoveAbandoned(path string) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		_ = os.Remove(path)
+	}
+}

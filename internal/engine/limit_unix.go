@@ -11,8 +11,13 @@ import (
 
 // LimitMemory bounds what this process may add to its address space, so that a
 // graph that asks for terabytes gets an error and the machine keeps its memory.
+// A lower limit that the process has already, as of ulimit -v, stays.
 func LimitMemory(bytes uint64) error {
-	bytes += addressSpace()
+	now := unix.Rlimit{}
+	if err := unix.Getrlimit(unix.RLIMIT_AS, &now); err != nil {
+		return err
+	}
+	bytes = min(bytes+addressSpace(), now.Cur)
 	return unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: bytes, Max: bytes})
 }
 
