@@ -41,13 +41,14 @@ func TestNamesOf(t *testing.T) {
 	}
 }
 
-// Workflows run actions of one commit, with no rights but those that they name.
+// Workflows run actions of one commit, with no rights but those that they name. A job that may write what others trust
+// runs nothing of the project.
 func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob("../../../.github/workflows/*.yml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%q, %v", files, err)
 	}
-	pinned := regexp.MustCompile(`uses: [a-z-]+/[a-z-]+@[0-9a-f]{40} # v[0-9.]+$`)
+	pinned := regexp.MustCompile(`uses: [a-z-]+/[a-z-]+(?:/[a-z-]+)?@[0-9a-f]{40} # v[0-9.]+$`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -55,6 +56,11 @@ func TestWorkflows(t *testing.T) {
 		}
 		if !strings.Contains(string(text), "\npermissions:\n  contents: read\n") {
 			t.Errorf("%s: it does not begin with rights to read alone", file)
+		}
+		for job := range strings.SplitSeq(string(text), "runs-on:") {
+			if strings.Contains(job, "contents: write") && strings.Contains(job, "make ") {
+				t.Errorf("%s: a job that may write runs the project's code", file)
+			}
 		}
 		for line := range strings.Lines(string(text)) {
 			if line = strings.TrimSpace(line); strings.Contains(line, "uses:") && !pinned.MatchString(line) {
