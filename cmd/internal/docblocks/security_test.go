@@ -36,9 +36,11 @@ var shown = map[string][]string{
 	"A bad value is an error of ONNX Runtime, not a read or write outside a buffer.":                                                                                          {"customop TestRunRefusesOtherInputs", "native/test/hostile/hostile_test.cc"},
 	"What was tried is in [docs/results/robustness.md](docs/results/robustness.md), with each test's name.":                                                                   {},
 
-	"[THIRD-PARTY.md](THIRD-PARTY.md) lists what of others is shipped.":                                           {"cmd/dev/modules TestPageIsCurrent"},
-	"`make vulnerabilities` asks Go's database about all of it that is called.":                                   {"scripts/vulnerabilities.sh"},
-	"Releases have a list of components (CycloneDX) and checksums; two builds of one commit give the same bytes.": {"scripts/dist/sbom.sh", "scripts/dist/release-check.sh", "scripts/dist/twice.sh"},
+	"[THIRD-PARTY.md](THIRD-PARTY.md) lists what of others is shipped.":                                                            {"cmd/dev/modules TestPageIsCurrent"},
+	"`make vulnerabilities` asks Go's database about all of it that is called.":                                                    {"scripts/vulnerabilities.sh"},
+	"Releases have a list of components (CycloneDX) and checksums; two builds of one commit give the same bytes.":                  {"scripts/dist/sbom.sh", "scripts/dist/release-check.sh", "scripts/dist/twice.sh"},
+	"Each archive and wheel has that list and the licenses of what is in it.":                                                      {"scripts/dist/contents.py"},
+	"The workflow that publishes attests where each file was built, and `gh attestation verify FILE --repo OWNER/NAME` checks it.": {"cmd/dev/modules TestWorkflows"},
 }
 
 var (
