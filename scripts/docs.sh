@@ -11,7 +11,7 @@ work=$BUILD/docs
 mkdir -p "$work"
 runtime=${PIN_HOSTS_ONNXRUNTIMES##* }
 venv python "onnxruntime==$runtime" "numpy==$PIN_HOSTS_NUMPY"
-node_modules "$work"
+node_modules "$here/hosts/node" "$work"
 # The project's package, as its wheel has it.
 rm -rf "$work/package"
 mkdir -p "$work/package"

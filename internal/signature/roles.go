@@ -2,6 +2,7 @@ package signature
 
 import (
 	"encoding/binary"
+	"maps"
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/customop"
@@ -44,36 +45,30 @@ func roleOf(v *onnx.ValueInfo, read map[string]Role) Role {
 	return byName[v.Name]
 }
 
-// passedOn reports whether a value of a graph is an input that an Identity gives back, and the input that it is.
-func passedOn(g *onnx.Graph, output string) (input string, ok bool) {
-	for _, n := range g.Nodes {
-		if n.OpType == "Identity" && n.Domain == "" && n.Outputs[0] == output {
-			return n.Inputs[0], true
-		}
-	}
-	return "", false
-}
-
-// passed are the inputs without dimensions that graphs give back and read nowhere else: transformers' exporter makes one
-// of the window of each layer's cache.
-func passed(g *onnx.Graph) map[string]bool {
-	back := map[string]int{}
-	for _, v := range g.Outputs {
-		if in, ok := passedOn(g, v.Name); ok && v.HasShape && len(v.Shape) == 0 {
-			back[in]++
-		}
-	}
+// passedOn are, by the outputs that give them back, the inputs without dimensions that a graph reads nowhere else:
+// transformers' exporter makes one of the window of each layer's cache.
+func passedOn(g *onnx.Graph) map[string]string {
+	number := func(v *onnx.ValueInfo) bool { return v.Type == onnx.Int64 && v.HasShape && len(v.Shape) == 0 }
+	readers := map[string]int{} // of each value, less the outputs that give it back
 	for n := range g.AllNodes() {
 		for _, in := range n.Inputs {
-			back[in]--
+			readers[in]++
 		}
 	}
-	found := map[string]bool{}
-	for _, v := range g.Inputs {
-		uses, ok := back[v.Name]
-		found[v.Name] = ok && uses == 0 && v.Type == onnx.Int64 && v.HasShape && len(v.Shape) == 0
+	back := map[string]string{}
+	for _, n := range g.Nodes {
+		if n.OpType != "Identity" || n.Domain != "" {
+			continue
+		}
+		if slices.ContainsFunc(g.Outputs, func(v *onnx.ValueInfo) bool { return v.Name == n.Outputs[0] && number(v) }) {
+			back[n.Outputs[0]] = n.Inputs[0]
+			readers[n.Inputs[0]]--
+		}
 	}
-	return found
+	maps.DeleteFunc(back, func(_, in string) bool {
+		return readers[in] > 0 || !slices.ContainsFunc(g.Inputs, func(v *onnx.ValueInfo) bool { return v.Name == in && number(v) })
+	})
+	return back
 }
 
 // placesLogits reports whether an input says of which token of each row the logits are

@@ -3,6 +3,7 @@ package signature
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -103,7 +104,8 @@ func (c Cache) Dims(batch int64) []int64 { return []int64{batch, c.Heads, c.Rows
 // that is none of the known ones is an error, as it could not be fed.
 func Read(m *onnx.Model, folder string) (*Signature, error) {
 	s := &Signature{LengthTracked: tracksLengths(m.Graph)}
-	if err := s.readInputs(m.Graph, folder); err != nil {
+	back := passedOn(m.Graph)
+	if err := s.readInputs(m.Graph, folder, slices.Collect(maps.Values(back))); err != nil {
 		return nil, err
 	}
 	if s.Takes(CacheLength) {
@@ -112,7 +114,7 @@ func Read(m *onnx.Model, folder string) (*Signature, error) {
 		}
 		s.readRings(m.Graph)
 	}
-	if !s.readOutputs(m.Graph) {
+	if !s.readOutputs(m.Graph, back) {
 		return nil, errors.New("expected one output of logits and as many cache outputs as cache inputs")
 	}
 	return s, nil
@@ -149,8 +151,8 @@ func (s *Signature) Name(r Role) string {
 	return s.Inputs[i].Name
 }
 
-func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
-	read, back := readByOp(g), passed(g)
+func (s *Signature) readInputs(g *onnx.Graph, folder string, passed []string) error {
+	read := readByOp(g)
 	for _, v := range g.Inputs {
 		if t := g.Initializer(v.Name); t != nil {
 			if placesLogits(v, t) {
@@ -159,7 +161,7 @@ func (s *Signature) readInputs(g *onnx.Graph, folder string) error {
 			continue // else a weight, which old files list among the inputs
 		}
 		in := Input{Name: v.Name, Role: roleOf(v, read), Type: v.Type}
-		if back[v.Name] {
+		if slices.Contains(passed, v.Name) {
 			in.Role = Passed
 		}
 		switch in.Role {
@@ -210,11 +212,10 @@ func newCache(g *onnx.Graph, v *onnx.ValueInfo, folder string) (Cache, error) {
 
 // readOutputs finds the logits, and the present output of each cache. It
 // reports whether all are there.
-func (s *Signature) readOutputs(g *onnx.Graph) bool {
+func (s *Signature) readOutputs(g *onnx.Graph, back map[string]string) bool {
 	var present []string // outputs that have a cache's shape
-	back := passed(g)
 	for _, v := range g.Outputs {
-		if in, ok := passedOn(g, v.Name); ok && back[in] {
+		if back[v.Name] != "" {
 			continue
 		}
 		s.Outputs = append(s.Outputs, v.Name)

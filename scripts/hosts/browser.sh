@@ -7,14 +7,12 @@ root=$here/../..
 work=$BUILD/browser
 chromium=${CHROMIUM:-chromium}
 sh "$root/scripts/need.sh" node npm "$chromium"
+. "$here/venv.sh"
 
 rm -rf "$work/models"
 mkdir -p "$work/page" "$work/models/small" "$work/models/wrong"
 cp "$root"/examples/browser/*.* "$work/page/"
-if ! cmp -s "$work/page/package-lock.json" "$work/page/.installed"; then
-	npm ci --prefix "$work/page" --ignore-scripts --no-fund --no-audit --loglevel=error
-	cp "$work/page/package-lock.json" "$work/page/.installed"
-fi
+node_modules "$root/examples/browser" "$work/page"
 
 patch() { # from, to, flag...
 	from=$1 to=$work/models/$2

@@ -34,7 +34,7 @@ javascript() { # package
 	if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
 		echo "needs node and npm" >"$work/$1.log"
 		none "$1" "$work/$1.log"
-	elif ! node_modules "$work/node" >"$work/$1.log" 2>&1; then
+	elif ! node_modules "$here/node" "$work/node" >"$work/$1.log" 2>&1; then
 		none "$1" "$work/$1.log"
 	elif (cd "$work/node" && node "$here/node.mjs" "$1" "$cases") >"$work/$1.log" 2>&1; then
 		check "$python" "$here/compare.py" "$cases" "$1" "$1 $PIN_HOSTS_NPM"

@@ -14,8 +14,8 @@ sh "$here/../need.sh" node npm "$chromium"
 mkdir -p "$work/page"
 export PYTHONDONTWRITEBYTECODE=1
 venv client -r "$example/check/requirements.txt"
-cp "$example"/check/package*.json "$example/check/page.mjs" "$work/page/"
-npm ci --prefix "$work/page" --ignore-scripts --no-fund --no-audit --loglevel=error
+node_modules "$example/check" "$work/page"
+cp "$example/check/page.mjs" "$work/page/"
 
 "$BUILD/rope-rewrite" "$BUILD/smollm2/dynamo18" -o "$work/model" --force --kv fixed:capacity=4k --logits last --weights link >/dev/null
 # SmolLM2's own template shows no tools.

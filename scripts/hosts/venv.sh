@@ -21,12 +21,11 @@ venv() { # name, requirement... (-r FILE for those of a file)
 	return 1
 }
 
-# The packages of scripts/hosts/node in a folder, by its lock.
-node_modules() { # folder
-	lock=$(dirname "$0")/hosts/node
-	[ -d "$lock" ] || lock=$(dirname "$0")/node
-	cmp -s "$lock/package-lock.json" "$1/package-lock.json" && [ -d "$1/node_modules" ] && return
-	mkdir -p "$1"
-	cp "$lock"/package*.json "$1/"
-	npm ci --prefix "$1" --ignore-scripts --no-fund --no-audit --loglevel=error
+# The packages of a lock in a folder.
+node_modules() { # folder of the lock, folder
+	cmp -s "$1/package-lock.json" "$2/.installed" && return
+	mkdir -p "$2" &&
+		cp "$1"/package*.json "$2/" &&
+		npm ci --prefix "$2" --ignore-scripts --no-fund --no-audit --loglevel=error &&
+		cp "$1/package-lock.json" "$2/.installed"
 }
