@@ -150,7 +150,7 @@ func (s *subject) editsOf(at Layer) (specs []rope.Spec) {
 		specs = append(specs, s.scaling(at, layer))
 	}
 	if differs["sliding_window"] {
-		window := rope.Integer(s.claims.config.Window(n.window.layer).Value)
+		window := rope.Integer(s.claims.config.Window(n.window.layer).Spans(at.Attention.Mask.Causal)[0])
 		specs = append(specs, rope.Spec{Axis: rope.MaskAxis, Name: "sliding-window", Params: map[string]rope.Value{"window": window}})
 	}
 	return specs

@@ -89,6 +89,7 @@ var rows = []row{
 	{name: "new_keys_only", layers: two, unfed: true, scaling: `"new.0.key" is an output of the graph`, plain: true}, // and TestExpected
 	{name: "rotated_values", layers: []string{turned, turned}, reason: "the path of its value is changed by", scaling: "is read by node_matmul_1 (MatMul), beside the scores of query and key|the rotation's constants reach node"},
 	{name: "ts_granite_swa", layers: two}, // and TestExpected
+	{name: "ts_neomme", layers: two},
 	{name: "tensor_scatter", layers: []string{turned}, reason: "new keys and values are not known to be written right after the earlier tokens", scaling: "unchanged", plain: true, unfed: true},
 }
 
