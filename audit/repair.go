@@ -129,8 +129,8 @@ func unmendable(l Line, target rewrite.Target) string {
 			return "" // the op computes angles and reads no table
 		}
 		return "its tables are too short; leave --target onnx out"
-	case "context_length":
-		return "the two files disagree; correct one of them"
+	case "context_length", "max_length":
+		return "two keys disagree; correct one of them"
 	}
 	return "no method can change it. Export the model again"
 }
