@@ -104,13 +104,10 @@ func (a *attention) attributes() error {
 func (a *attention) types(c fused.Context) error {
 	if a.heads > 0 {
 		rank, ok := c.Rank(a.query)
-		switch {
-		case !ok:
-			return fmt.Errorf("the graph does not say how many dimensions its query %q has", short.Name(a.query))
-		case rank != 3 && rank != 4:
+		if ok && rank != 3 && rank != 4 {
 			return fmt.Errorf("its query %q has %d dimensions, expected 3 or 4", short.Name(a.query), rank)
 		}
-		a.flat = rank == 3
+		a.flat = !ok || rank == 3 // the op has the numbers of heads for 3-D inputs
 	}
 	if a.mask == "" {
 		return nil
