@@ -58,6 +58,53 @@ func TestExpected(t *testing.T) {
 	}
 }
 
+// TestPackedPositions: documents in one row, told from positions that go back, keep being told apart under methods, which
+// count within them.
+func TestPackedPositions(t *testing.T) {
+	testruntime.Require(t)
+	g := golden{t, kit.Model("../field/packed_positions")}
+	for key, asked := range map[string]rewrite.Options{
+		"expected": {},
+		"linear4":  {Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "linear:factor=4")}},
+		"yarn4":    {Edits: []rope.Spec{kit.Spec(t, rope.ScalingAxis, "yarn:factor=4,original_max_position_embeddings=64")}},
+		"string":   {Edits: []rope.Spec{kit.Spec(t, rope.PositionsAxis, "string:shift=3,window=1")}},
+		"rerope":   {Edits: []rope.Spec{kit.Spec(t, rope.PositionsAxis, "rerope:window=3")}},
+	} {
+		for _, target := range []rewrite.Target{rewrite.Ops, rewrite.PlainONNX} {
+			asked.Target = target
+			g.holds(key, g.run(asked))
+		}
+	}
+}
+
+// TestPackedGaps: where positions may skip some within a document, places do not tell distances, and a map asks for positions
+// that follow one another.
+func TestPackedGaps(t *testing.T) {
+	testruntime.Require(t)
+	m := kit.OpenModel(t, kit.Model("../field/packed_positions"))
+	for _, n := range m.Graph.Nodes {
+		if n.OpType == "Equal" && n.Inputs[0] == "sub" { // a step of 1; the other compares documents
+			n.OpType = "GreaterOrEqual"
+		}
+	}
+	asked := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.PositionsAxis, "string:shift=3,window=1")}}
+	if _, err := kit.Rewrite(t.Context(), m, asked); err != nil {
+		t.Fatal(err)
+	}
+	ops := 0
+	for n := range m.Graph.AllNodes() {
+		if n.Domain == customop.Domain && n.OpType == customop.Specs[0].Name {
+			ops++
+			if !slices.Contains(n.Inputs, "position_ids") {
+				t.Errorf("%s reads no positions", n.Name)
+			}
+		}
+	}
+	if ops != 2 {
+		t.Errorf("%d ops", ops)
+	}
+}
+
 type golden struct {
 	t    *testing.T
 	path string

@@ -91,6 +91,7 @@ var rows = []row{
 	{name: "rotated_values", layers: []string{turned, turned}, reason: "the path of its value is changed by", scaling: "is read by node_matmul_1 (MatMul), beside the scores of query and key|the rotation's constants reach node"},
 	{name: "ts_granite_swa", layers: two}, // and TestExpected
 	{name: "ts_neomme", layers: two},
+	{name: "packed_positions", layers: two}, // and TestPackedPositions
 	{name: "qwen35_builder", layers: two}, // and TestExpected
 	{name: "causal_end_aligned", layers: two, warns: "the original is wrong in calls with cached tokens: in layers 0-1, token i of a call sees the first i + 1 keys alone"},
 	{name: "tensor_scatter", layers: []string{turned}, reason: "new keys and values are not known to be written right after the earlier tokens", scaling: "unchanged", plain: true, unfed: true},
