@@ -49,7 +49,7 @@ func Look(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, er
 		case site.ScoresOnly: // what the op does is not the whole attention
 			site.Attention = nil
 		case site.CrossAttention && site.Attention != nil:
-			site.Attention, site.Reason = nil, "it is cross-attention, which has no rotation"
+			site.Attention, site.Reason = nil, "cross-attention has no rotation"
 		}
 		s.Layers = append(s.Layers, Layer{Node: site.Node, Scope: site.Scope, Attention: site.Attention, RotationOnly: site.RotationOnly,
 			Reason: reason(site), HasSinks: site.Attention != nil && site.Attention.Sinks != nil})

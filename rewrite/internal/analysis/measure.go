@@ -128,7 +128,7 @@ func (m *measurer) crossBesidePlaced(measured []*Site) {
 	}
 	for _, s := range measured {
 		if s.Unchanged == "" && s.Attention.Measured.Attention.Cross {
-			s.leave(CrossAlone, "it is cross-attention, which is rewritten only together with rotary attention, and no rotary attention is rewritten here")
+			s.leave(CrossAlone, "cross-attention is rewritten only together with rotary attention, and no rotary attention is rewritten here")
 		}
 	}
 }

@@ -71,7 +71,7 @@ var rows = []row{
 	{name: "complex_pairs", layers: one},
 	{name: "embedder", layers: one},
 	{name: "windows", layers: two},
-	{name: "shared_cache", layers: []string{unchanged, unchanged}, reason: "it shares the cache at", scaling: "unchanged"},
+	{name: "shared_cache", layers: []string{unchanged, unchanged}, reason: "this layer shares the cache at", scaling: "unchanged"},
 	{name: "linear", layers: one, scaling: "already scaled"},
 	{name: "yarn", layers: one, scaling: "already scaled"},
 	{name: "fixed_sizes", layers: one, warns: "only for batch 2", unfed: true},
@@ -92,7 +92,7 @@ var rows = []row{
 	{name: "ts_granite_swa", layers: two}, // and TestExpected
 	{name: "ts_neomme", layers: two},
 	{name: "packed_positions", layers: two}, // and TestPackedPositions
-	{name: "qwen35_builder", layers: two}, // and TestExpected
+	{name: "qwen35_builder", layers: two},   // and TestExpected
 	{name: "causal_end_aligned", layers: two, warns: "the original is wrong in calls with cached tokens: in layers 0-1, token i of a call sees the first i + 1 keys alone"},
 	{name: "tensor_scatter", layers: []string{turned}, reason: "new keys and values are not known to be written right after the earlier tokens", scaling: "unchanged", plain: true, unfed: true},
 }
