@@ -235,6 +235,32 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestGatheredTables: tables of cosines that no fused op reads end, too, and lengths of genai_config.json are compared with them.
+func TestGatheredTables(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	graph, err := os.ReadFile(filepath.Join(testdata, "field", "qwen35_builder", "model.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{
+		"model.onnx": string(graph), "config.json": `{"max_position_embeddings": 256}`,
+		"genai_config.json": `{"model": {"context_length": 257, "decoder": {"filename": "model.onnx"}}, "search": {"max_length": 258}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := run(t, filepath.Join(dir, "model.onnx"))
+	want := []string{"max_position_embeddings : 257, tables of 256", "context_length : 257, ", "max_length : 258, "}
+	if got := verdicts(r, audit.Differs); !slices.Equal(got, want) {
+		t.Errorf("differs: %q, want %q", got, want)
+	}
+	if got := verdicts(r, audit.Agrees); !slices.Contains(got, "max_position_embeddings : 256, tables of 256") {
+		t.Errorf("agrees: %q", got)
+	}
+}
+
 // What is in no configuration is not claimed, and what cannot be compared says why.
 func TestNotCompared(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,7 @@ type Survey struct {
 	Layers []Layer
 	Fused  bool // the layers are nodes of this project's op
 
-	// Positions is how many positions the tables of cosines and sines have that a
-	// fused op reads, 0 where there are none.
+	// Positions is how many positions the tables of cosines and sines have, 0 where there are none.
 	Positions int64
 }
 
@@ -45,6 +44,9 @@ func Look(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, er
 	}
 	s.Fused = report.Again
 	for _, site := range report.Sites {
+		if n := site.TablePositions; n > 0 && (s.Positions == 0 || n < s.Positions) {
+			s.Positions = n
+		}
 		switch {
 		case site.ScoresOnly: // what the op does is not the whole attention
 			site.Attention = nil
