@@ -229,6 +229,9 @@ config-claims: ## Check that transformers computes what written config.json say 
 coverage: build ## Rewrite the exports that scripts/coverage made and write docs/results/architectures.md
 	$(GO) run ./cmd/dev/coverage -jobs $(JOBS) build/coverage
 
+coverage-latest: build ## The same for ten architectures by the newest exporters, into docs/results/latest.md (fetches them, 13 GB on disk; EXPORTERS=PYTHON OPTIMUM=PYTHON have them)
+	@sh scripts/coverage/latest.sh
+
 eval-caches: build ## Measure what caches of int8 and float16 cost SmolLM2 at 2K, 8K and 12K (two hours)
 	$(GO) run ./cmd/dev/smollm2 fetch dynamo18
 	@sh scripts/eval-caches.sh

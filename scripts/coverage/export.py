@@ -15,13 +15,13 @@ import sys
 import time
 import traceback
 import warnings
+from importlib import metadata
 
 warnings.filterwarnings("ignore")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import numpy as np
 import onnx
-import onnxruntime
 import torch
 import transformers
 
@@ -38,6 +38,15 @@ transformers.logging.disable_progress_bar()
 FORMAT = 2  # of references: another number has them made anew
 
 
+PACKAGES = "torch", "transformers", "onnx", "onnxscript", "onnxruntime", "optimum-onnx", "onnxruntime-genai"
+
+
+def versions():
+    """Of the packages that exporters come from, those that are here."""
+    here = {d.metadata["Name"].replace("_", "-"): d.version for d in metadata.distributions()}
+    return {name: here[name] for name in PACKAGES if name in here}
+
+
 def make(cache, name, route, again):
     folder = os.path.join(cache, f"{name}__{route}")
     record = os.path.join(folder, "export.json")
@@ -51,7 +60,7 @@ def make(cache, name, route, again):
             return None
         if "skipped" not in old:
             shutil.copy(os.path.join(folder, "model.onnx"), part)
-    start, found = time.time(), dict(format=FORMAT, architecture=name, route=route, rotary=ARCHITECTURES[name].rotary, onnxruntime=onnxruntime.__version__)
+    start, found = time.time(), dict(format=FORMAT, architecture=name, route=route, rotary=ARCHITECTURES[name].rotary, versions=versions())
     try:
         reference = routes.ROUTES[route](cache, name, part)
         path = os.path.join(part, "model.onnx")

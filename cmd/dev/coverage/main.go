@@ -32,6 +32,7 @@ func main() {
 	only := flag.String("only", "*", "exports to look at, as `PATTERN` of ARCHITECTURE__ROUTE; several with commas")
 	kept := flag.Bool("kept", false, "only exports of which the last run left a layer unchanged, and new ones")
 	jobs := flag.Int("jobs", 1, "exports looked at side by side")
+	title := flag.String("title", "Architectures and routes", "first line of the page")
 	out := flag.String("o", filepath.Join("docs", "results", "architectures.md"), "`FILE` to write the table to")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -40,7 +41,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "coverage: name the folder that scripts/coverage/export.py wrote to; make coverage does")
 		os.Exit(2)
 	}
-	if err := run(ctx, flag.Arg(0), strings.Split(*only, ","), *kept, *jobs, *out); err != nil {
+	if err := run(ctx, flag.Arg(0), strings.Split(*only, ","), *kept, *jobs, *title, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "coverage:", err)
 		os.Exit(1)
 	}
@@ -48,7 +49,7 @@ func main() {
 
 // run looks at the exports of a folder and writes the table. The error says how
 // many patched models were wrong, when any was.
-func run(ctx context.Context, folder string, only []string, unfinished bool, jobs int, out string) error {
+func run(ctx context.Context, folder string, only []string, unfinished bool, jobs int, title, out string) error {
 	if err := buildfiles.SetLibraries(); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func run(ctx context.Context, folder string, only []string, unfinished bool, job
 	if err := os.WriteFile(kept, data, 0o666); err != nil {
 		return err
 	}
-	page, err := coverage.Page(results)
+	page, err := coverage.Page(title, results)
 	if err != nil {
 		return err
 	}

@@ -101,23 +101,24 @@ func TestExports(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	results := map[string]coverage.Result{
-		"a__x":   {Architecture: "a", Route: "x", Rotary: true, Layers: 2, Rewritten: 2, Methods: map[string]float64{"m:k=1": 1e-5, "n": 2e-5}},
+		"a__x":   {Architecture: "a", Route: "x", Versions: map[string]string{"t": "2", "o": "1.0"}, Rotary: true, Layers: 2, Rewritten: 2, Methods: map[string]float64{"m:k=1": 1e-5, "n": 2e-5}},
 		"a__y":   {Architecture: "a", Route: "y", Rotary: true, Layers: 2, Rewritten: 1, Methods: map[string]float64{"m:k=1": 3e-5}, Unchanged: map[string]int{`/layers.1/MatMul: channel 8 of "q" mixes`: 1}},
 		"b__y":   {Architecture: "b", Route: "y", Rotary: true, Layers: 3, Rotations: 2, Unchanged: map[string]int{`node_3: channel 12 of "q1" mixes`: 2, "node_4: other": 1}},
 		"a__x+o": {Architecture: "a", Route: "x+o", Rotary: true, Layers: 2, Rewritten: 2, Rounded: "one call: off by 2"},
-		"a__z":   {Architecture: "a", Route: "z", Rotary: true, Layers: 1, Rewritten: 1, Alone: true},
+		"a__z":   {Architecture: "a", Route: "z", Versions: map[string]string{"t": "3"}, Rotary: true, Layers: 1, Rewritten: 1, Alone: true},
 		"f__y":   {Architecture: "f", Route: "y", Rotary: true, None: "no rotary attention in the model: nothing"},
-		"c__x":   {Architecture: "c", Route: "x", None: "no rotary attention in the model: its positions are learned"},
+		"c__x":   {Architecture: "c", Route: "x", Versions: map[string]string{"t": "2", "o": "1.0"}, None: "no rotary attention in the model: its positions are learned"},
 		"d__x":   {Architecture: "d", Route: "x", Rotary: true, Skipped: "no such exporter"},
 		"g__x":   {Architecture: "g", Route: "x", Rotary: true, Skipped: "no such exporter"},
 		"e__x":   {Architecture: "e", Route: "x", Rotary: true, Layers: 1, Rewritten: 1, Wrong: "one call: off by 1"},
 	}
-	page, err := coverage.Page(results)
+	page, err := coverage.Page("Title", results)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"7 of 11 attention layers are verified equal, all of them in 4 of 7 exports (4 rotary architectures, 4 routes); 1 patched models are wrong. Of 2 others only the rotation is verified; they take scalings.",
+		"# Title\n\n7 of 11 attention layers are verified equal, all of them in 4 of 7 exports (4 rotary architectures, 4 routes); 1 patched models are wrong. Of 2 others only the rotation is verified; they take scalings.",
+		"\nMade with:\n\n- x: o 1.0, t 2\n- z: t 3\n",
 		"| | x | y | z |\n|---|:-:|:-:|:-:|\n| a | 2/2 | 1/2 a | 1/1 * |\n| b |  | 0/3 ◔ a b |  |\n| d | · |  |  |\n| e | WRONG |  |  |\n| f |  | 0 (none) |  |\n| g | · |  |  |\n",
 		"## After x\n\n| | +o |\n|---|:-:|\n| a | 2/2 ≈ |\n",
 		"## Off by rounding\n\n- a__x+o: one call: off by 2\n",

@@ -25,6 +25,8 @@ type export struct {
 	Skipped      string         `json:"skipped"`
 	Approximate  bool           `json:"approximate"` // float16 or quantised: far from transformers by nature
 	Difference   map[string]any `json:"difference"`  // a number, or why ONNX Runtime did not run it so
+
+	Versions map[string]string `json:"versions"` // of the packages that made it
 }
 
 // broken says why ONNX Runtime runs the export in no way, or "".
@@ -61,6 +63,8 @@ type Result struct {
 	Patched      float64        `json:"patched"`           // of the patched model
 	Seconds      float64        `json:"seconds"`           // of finding, lifting and verifying
 
+	Versions map[string]string `json:"versions,omitempty"` // of the packages that made the export
+
 	Methods map[string]float64 `json:"methods,omitempty"` // distance of models patched with a method from transformers with it, in float64
 }
 
@@ -75,7 +79,7 @@ func Look(ctx context.Context, folder, worker string) Result {
 	if err != nil {
 		return Result{Error: err.Error()}
 	}
-	r := Result{Architecture: e.Architecture, Route: e.Route, Rotary: e.Rotary, Skipped: e.Skipped}
+	r := Result{Architecture: e.Architecture, Route: e.Route, Rotary: e.Rotary, Skipped: e.Skipped, Versions: e.Versions}
 	if r.Skipped != "" {
 		return r
 	}

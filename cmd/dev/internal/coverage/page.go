@@ -23,16 +23,17 @@ type grid struct {
 	Rows  [][]string
 }
 
-// Page is docs/results/architectures.md, from results by ARCHITECTURE__ROUTE.
-func Page(results map[string]Result) (string, error) {
+// Page is a page like docs/results/architectures.md, from results by ARCHITECTURE__ROUTE.
+func Page(title string, results map[string]Result) (string, error) {
 	page := struct {
-		Summary                string
+		Title, Summary         string
+		Made                   []string
 		Tables                 []grid
 		Methods                grid
 		Tolerance              float64
 		Unchanged              *reasons
 		Rounded, None, Missing []string
-	}{Summary: Summary(results), Methods: methodGrid(results), Tolerance: methodTolerance, Unchanged: newReasons(results)}
+	}{Title: title, Summary: Summary(results), Made: made(results), Methods: methodGrid(results), Tolerance: methodTolerance, Unchanged: newReasons(results)}
 	page.Tables = grids(results, page.Unchanged)
 	none, missing := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(results)) {
@@ -58,6 +59,25 @@ func Page(results map[string]Result) (string, error) {
 	var out strings.Builder
 	err := pageTemplate.Execute(&out, page)
 	return out.String(), err
+}
+
+// made says which packages made the exports of which routes.
+func made(results map[string]Result) (lines []string) {
+	routes := map[string][]string{}
+	for _, r := range results {
+		var versions []string
+		for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
+			versions = append(versions, name+" "+r.Versions[name])
+		}
+		if made := strings.Join(versions, ", "); made != "" && !slices.Contains(routes[made], r.Route) {
+			routes[made] = append(routes[made], r.Route)
+		}
+	}
+	for _, versions := range slices.Sorted(maps.Keys(routes)) {
+		slices.Sort(routes[versions])
+		lines = append(lines, strings.Join(routes[versions], ", ")+": "+versions)
+	}
+	return lines
 }
 
 // grouped names exports shortly: architectures that share their routes stand
