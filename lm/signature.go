@@ -27,7 +27,7 @@ func readSignature(m *onnx.Model, folder string) (*signature.Signature, error) {
 	case !isFloat(s.LogitsType):
 		return nil, fmt.Errorf("its output %s has element type %v, want float32, float16 or bfloat16", s.Logits, s.LogitsType)
 	case len(s.Caches) == 0:
-		return nil, errors.New("it was exported without a key-value cache; export it with one (for Optimum: task text-generation-with-past)")
+		return nil, errors.New("it was exported without a key-value cache; export it with one (transformers: export_for_generation with multi_token_decode=True; Optimum: task text-generation-with-past)")
 	case s.Rows > 0 && s.Vocabulary == 0:
 		return nil, errors.New("the last dimension of its logits is not known, but a fixed-capacity cache needs it here")
 	}
