@@ -189,7 +189,12 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 	if err := e.write(result, plan); err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := e.Show(cmd, result, func(w *cli.Writer) { evalTables(w, result) }); err != nil {
+	if err := e.Show(cmd, result, func(w *cli.Writer) {
+		evalTables(w, result)
+		if e.output != "" {
+			w.Line("The report is %s.", filepath.Join(e.output, "report.html"))
+		}
+	}); err != nil {
 		return errors.Join(failed, err)
 	}
 	if failed != nil && e.output != "" {

@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/cli"
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/evaluation"
+	"github.com/rope-rewrite/rope-rewrite/internal/version"
 )
 
 // nameColumn is the width of the names in a table; cells take the rest of a line of 80.
@@ -124,11 +127,12 @@ func (e *evalCommand) write(r *evalResult, plan evaluation.Plan) error {
 	}
 	var titles []evaluation.Title
 	for _, v := range r.Variants {
-		t := evaluation.Title{Name: v.Name}
+		t := evaluation.Title{Name: v.Name, Model: v.Model}
 		for _, m := range v.Methods {
 			t.Methods = append(t.Methods, cli.MethodText(m))
 		}
 		titles = append(titles, t)
 	}
-	return evaluation.WriteReport(e.output, b.Bytes(), r.Summary, titles)
+	made := evaluation.Made{Command: strings.Join(append([]string{"rope-rewrite"}, os.Args[1:]...), " "), Version: version.This().String(), Date: time.Now().Format(time.DateOnly), Seed: r.Seed}
+	return evaluation.WriteReport(e.output, b.Bytes(), r.Summary, titles, made)
 }

@@ -2,9 +2,11 @@
 package testmarkup
 
 import (
+	"encoding/base64"
 	"encoding/xml"
 	"errors"
 	"io"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,6 +23,24 @@ var Hostile = []string{
 
 // known are elements of our own pages and pictures.
 var known = regexp.MustCompile(`^(html|meta|title|style|h1|h2|p|pre|br|b|table|tr|th|td|dl|dt|dd|picture|source|img|svg|g|path|rect|text|line|image|defs|clipPath|desc)$`)
+
+// loads says why a browser does not load what an attribute names: a page holds its pictures itself.
+func loads(attribute, value string) error {
+	switch attribute {
+	case "src", "srcset":
+	case "href":
+		_, err := url.Parse(value)
+		return err
+	default:
+		return nil
+	}
+	media, data, found := strings.Cut(value, ",")
+	if !found || !strings.HasPrefix(media, "data:image/") || !strings.HasSuffix(media, ";base64") {
+		return errors.New("no picture within the page")
+	}
+	_, err := base64.StdEncoding.DecodeString(data)
+	return err
+}
 
 // Check parses a page (HTML) or a picture (SVG) and fails where it has an element or an attribute that is not of ours, or a character that
 // turns what follows around.
@@ -47,6 +67,9 @@ func Check(t testing.TB, page string) {
 				t.Errorf("it has an element %q", e.Name.Local)
 			}
 			for _, a := range e.Attr {
+				if err := loads(a.Name.Local, a.Value); err != nil {
+					t.Errorf("an element %s has %s=%.80q: %v", e.Name.Local, a.Name.Local, a.Value, err)
+				}
 				if name := strings.ToLower(a.Name.Local); strings.HasPrefix(name, "on") || strings.Contains(strings.ToLower(a.Value), "javascript:") && name != "alt" {
 					t.Errorf("an element %s has %s=%q", e.Name.Local, a.Name.Local, a.Value)
 				}

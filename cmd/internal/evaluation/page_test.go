@@ -15,7 +15,7 @@ func TestReportEscapesNames(t *testing.T) {
 		folder := t.TempDir()
 		s := Summary{Cells: []Cell{{Variant: name, Task: "passkey", Length: 64, Depth: 0.1, Samples: 2, Rate: 0.5}, {Variant: name, Task: "passkey", Length: 64, Depth: 0.9, Samples: 2, Rate: 0.5}},
 			Readings: []Reading{{Variant: name, Length: 64}}, Curves: []Curve{{Variant: name, Block: 16, Perplexity: []float64{3, 2}}}}
-		if err := WriteReport(folder, []byte("{}"), s, []Title{{name, []string{name}}}); err != nil {
+		if err := WriteReport(folder, []byte("{}"), s, []Title{{name, name, []string{name}}}, Made{Command: name, Version: "0.1.0", Date: "2026-11-28"}); err != nil {
 			t.Fatal(err)
 		}
 		pages := 0

@@ -19,7 +19,16 @@ import (
 // Title is a variant and what was done to its model.
 type Title struct {
 	Name    string
+	Model   string
 	Methods []string
+}
+
+// Made says how results came about.
+type Made struct {
+	Command string // as it was given
+	Version string // of this program
+	Date    string // 2006-01-02
+	Seed    uint64
 }
 
 // picture is what can be drawn.
@@ -36,17 +45,18 @@ type named struct {
 
 // WriteReport writes results.json, pictures as PNG and SVG for light and dark pages, and
 // report.html, which holds all of it.
-func WriteReport(folder string, results []byte, s Summary, variants []Title) error {
+func WriteReport(folder string, results []byte, s Summary, variants []Title, made Made) error {
 	if err := configfile.Write(filepath.Join(folder, "results.json"), results, 0o644); err != nil {
 		return err
 	}
 	page := struct {
+		Made     Made
 		Variants []Title
 		Pictures []shown
 		Cells    []Cell
 		Means    []Mean
 		Readings []Reading
-	}{variants, nil, OverDepths(s.Cells), s.Means, s.Readings}
+	}{made, variants, nil, OverDepths(s.Cells), s.Means, s.Readings}
 	for _, p := range pictures(s, variants) {
 		of := shown{About: p.about}
 		for _, theme := range []figure.Theme{figure.Light, figure.Dark} {
@@ -59,11 +69,11 @@ func WriteReport(folder string, results []byte, s Summary, variants []Title) err
 					return err
 				}
 				if format == "svg" {
-					url := template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
+					url := "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(b.Bytes())
 					if theme == figure.Light {
-						of.Light = url
+						of.Light = template.URL(url)
 					} else {
-						of.Dark = url
+						of.Dark = template.Srcset(url)
 					}
 				}
 			}
@@ -73,6 +83,7 @@ func WriteReport(folder string, results []byte, s Summary, variants []Title) err
 	var b bytes.Buffer
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"name":   func(text string) string { return short.Quote(short.Name(text)) },
+		"full":   short.Quote,
 		"tokens": Tokens, "percent": func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) },
 		"number": func(x float64) string { return fmt.Sprintf("%.4g", x) },
 	}).Parse(reportPage)
@@ -87,8 +98,9 @@ func WriteReport(folder string, results []byte, s Summary, variants []Title) err
 
 // shown is a picture within the page.
 type shown struct {
-	About       string
-	Light, Dark template.URL
+	About string
+	Light template.URL
+	Dark  template.Srcset // of one picture; as a URL its comma would be escaped
 }
 
 //go:embed report.html
