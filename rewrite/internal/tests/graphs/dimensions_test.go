@@ -14,7 +14,7 @@ import (
 func TestDimensionsOfSeveralInputs(t *testing.T) {
 	testruntime.Require(t)
 	for _, name := range []string{"language_model", "decode"} {
-		_, report := kit.Patch(t, kit.Model("qwen2_5_vl__transformers/"+name), rewrite.Options{})
+		_, report := kit.Patch(t, kit.Model("qwen2_5_vl__transformers:"+name), rewrite.Options{})
 		if len(report.Sites) != 2 || report.Reach().AnyLength != 2 || len(report.Warnings) > 0 {
 			t.Errorf("%s: %d layers, %d of them known for any number of tokens, and the warnings %q", name, len(report.Sites), report.Reach().AnyLength, report.Warnings)
 		}

@@ -30,12 +30,13 @@ func Local(t *testing.T) engine.Engine {
 	return eng
 }
 
-// Model returns the path of an export: NAME, or NAME/COMPONENT of an export with several graphs.
+// Model returns the path of an export: NAME, or NAME:COMPONENT of one with several graphs.
 func Model(name string) string {
-	if !strings.Contains(name, "/") {
-		name += "/model"
+	folder, component, several := strings.Cut(name, ":")
+	if !several {
+		component = "model"
 	}
-	return filepath.Join(Testdata, "models", name+".onnx")
+	return filepath.Join(Testdata, "models", folder, component+".onnx")
 }
 
 // Patch rewrites a model into a temporary file and expects every site proven,

@@ -365,10 +365,10 @@ func TestMethodsOnOtherExports(t *testing.T) {
 		all = append(all, on{"methods", name, "llama__dynamo23"}, on{"methods", name, "llama__genai-fp32"})
 	}
 	for _, name := range []string{"plain", "yarn", "string@1"} {
-		all = append(all, on{"others", "gemma3_text/" + name, "gemma3_text__transformers/decode"})
+		all = append(all, on{"others", "gemma3_text/" + name, "gemma3_text__transformers:decode"})
 	}
 	for _, name := range []string{"plain", "yarn"} {
-		all = append(all, on{"layers", "gpt_oss/" + name, "gpt_oss__transformers/decode"})
+		all = append(all, on{"layers", "gpt_oss/" + name, "gpt_oss__transformers:decode"})
 	}
 	for _, c := range all {
 		t.Run(c.name+"/"+c.export, func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestOneTokenACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := kit.Model("llama__transformers-step/decode")
+			path := kit.Model("llama__transformers-step:decode")
 			export := path
 			if change != nil {
 				p := kit.PatientAt(t, path)
