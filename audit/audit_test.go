@@ -235,23 +235,39 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestGatheredTables: tables of cosines that no fused op reads end, too, and lengths of genai_config.json are compared with them.
-func TestGatheredTables(t *testing.T) {
-	t.Parallel()
+// fieldModel copies a model of testdata/field into a folder with other files, and returns its path.
+func fieldModel(t *testing.T, name string, files map[string]string) string {
+	t.Helper()
 	dir := t.TempDir()
-	graph, err := os.ReadFile(filepath.Join(testdata, "field", "qwen35_builder", "model.onnx"))
+	graph, err := os.ReadFile(filepath.Join(testdata, "field", name, "model.onnx"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string]string{
-		"model.onnx": string(graph), "config.json": `{"max_position_embeddings": 256}`,
-		"genai_config.json": `{"model": {"context_length": 257, "decoder": {"filename": "model.onnx"}}, "search": {"max_length": 258}}`,
-	} {
+	files["model.onnx"] = string(graph)
+	for name, data := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r := run(t, filepath.Join(dir, "model.onnx"))
+	return filepath.Join(dir, "model.onnx")
+}
+
+// TestFirstKeysLater: a causal mask that counts from the first key in every call is no decoder's of transformers.
+func TestFirstKeysLater(t *testing.T) {
+	t.Parallel()
+	r := run(t, fieldModel(t, "causal_end_aligned", map[string]string{"config.json": `{"max_position_embeddings": 256}`}))
+	if got := verdicts(r, audit.Differs); !slices.Equal(got, []string{"keys of later calls 0-1: none, the first alone"}) {
+		t.Errorf("differs: %q", got)
+	}
+}
+
+// TestGatheredTables: tables of cosines that no fused op reads end, too, and lengths of genai_config.json are compared with them.
+func TestGatheredTables(t *testing.T) {
+	t.Parallel()
+	r := run(t, fieldModel(t, "qwen35_builder", map[string]string{
+		"config.json":       `{"max_position_embeddings": 256}`,
+		"genai_config.json": `{"model": {"context_length": 257, "decoder": {"filename": "model.onnx"}}, "search": {"max_length": 258}}`,
+	}))
 	want := []string{"max_position_embeddings : 257, tables of 256", "context_length : 257, ", "max_length : 258, "}
 	if got := verdicts(r, audit.Differs); !slices.Equal(got, want) {
 		t.Errorf("differs: %q, want %q", got, want)

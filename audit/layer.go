@@ -135,6 +135,9 @@ func (s *subject) unsaid(at Layer) (lines []Line) {
 	for _, x := range s.claims.config.Unsaid(*at.Attention) {
 		lines = append(lines, s.notClaimed(line(x.What, "", "", x.Is)))
 	}
+	if at.FirstKeysLater {
+		lines = append(lines, s.notClaimed(line("keys of later calls", "", "", "the first alone")))
+	}
 	return lines
 }
 

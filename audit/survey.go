@@ -29,7 +29,8 @@ type Layer struct {
 	RotationOnly bool            // nothing but Attention.Encoding was measured
 	Reason       string          // why, where not all was measured
 
-	HasSinks bool
+	HasSinks       bool
+	FirstKeysLater bool // token i of a call with cached tokens sees the first i + 1 keys alone
 }
 
 // Look looks at a model. The options say how it is evaluated; a model without rotary
@@ -54,7 +55,7 @@ func Look(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, er
 			site.Attention, site.Reason = nil, "cross-attention has no rotation"
 		}
 		s.Layers = append(s.Layers, Layer{Node: site.Node, Scope: site.Scope, Attention: site.Attention, RotationOnly: site.RotationOnly,
-			Reason: reason(site), HasSinks: site.Attention != nil && site.Attention.Sinks != nil})
+			Reason: reason(site), HasSinks: site.Attention != nil && site.Attention.Sinks != nil, FirstKeysLater: site.FirstKeysLater})
 	}
 	s.number()
 	return s, err

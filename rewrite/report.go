@@ -148,6 +148,9 @@ type Site struct {
 	// measured.
 	Attention *rope.Attention `json:"-"`
 
+	// FirstKeysLater says that token i of a call with cached tokens sees the first i + 1 keys alone, and not itself.
+	FirstKeysLater bool `json:"-"`
+
 	// TablePositions is how many positions the model's own tables of cosines and sines reach; 0 where angles are
 	// computed, or that was not measured.
 	TablePositions int64 `json:"-"`
@@ -237,6 +240,7 @@ func (s *Site) describe(a *measure.Attention) {
 	s.value(m.Attention)
 	s.Unknown = m.Unknown
 	s.RotationOnly, s.ScoresOnly = m.RotationOnly, m.Turned
+	s.FirstKeysLater = m.Cases.FromFirst()
 	byInput := m.Position != nil && m.Attention.Cache != rope.Raw // and not by places in a row, of which there are only so many
 	if byInput && m.Angles == rope.Float32 && m.PositionLimit < ir.TopPosition {
 		s.TablePositions = m.PositionLimit + 1
