@@ -298,7 +298,7 @@ serve-soak: build ## Keep examples/serve under more load than there is room for,
 docs: build ## Run every block of README.md and of docs/, also in Python, Node and C++ (fetches them once, 300 MB)
 	@sh scripts/docs.sh
 
-hosts-folders: build ## Run rewritten folders of SmolLM2 in ONNX Runtime GenAI and Optimum (fetches them once, 6 GB on disk)
+hosts-folders: build ## Run rewritten folders in ONNX Runtime GenAI, Optimum and transformers (fetches them once, 11 GB on disk)
 	$(GO) run ./cmd/dev/smollm2 fetch genai-fp32
 	$(GO) run ./cmd/dev/smollm2 fetch optimum
 	@sh scripts/hosts/folders.sh

@@ -188,6 +188,13 @@ func TestClaims(t *testing.T) {
 		"a narrower window":            {"gemma3_text__dynamo18", keys{"sliding_window": 7}, nil, []string{"sliding_window 0: 7, 8"}},
 		"other types of layers":        {"gemma3_text__dynamo18", keys{"layer_types": []string{"full_attention", "sliding_attention"}}, nil, []string{"rope_theta 0: 10000, 1000", "rope_theta 1: 1000, 10000", "sliding_window 0: none, 8", "sliding_window 1: 8, none"}},
 		"a window that is not claimed": {"gemma3_text__dynamo18", keys{"model_type": "llama"}, nil, []string{"sliding_window 0: none, 8"}},
+		"a window to both sides":       {"../field/ts_neomme", nil, nil, []string{}},
+		"one that is wider":            {"../field/ts_neomme", keys{"sliding_window": 255}, nil, []string{"sliding_window 0: ±255, ±256"}},
+		"one that is narrower":         {"../field/ts_neomme", keys{"sliding_window": 257}, nil, []string{"sliding_window 0: ±257, ±256"}},
+		"one of code of its own":       {"../field/ts_neomme", keys{"model_type": "own", "sliding_window": 257}, nil, []string{}},
+		"another of code of its own":   {"../field/ts_neomme", keys{"model_type": "own", "sliding_window": 258}, nil, []string{"sliding_window 0: ±258 or ±257, ±256"}},
+		"half of a width":              {"../field/ts_neomme", keys{"sliding_window": nil, "per_layer_config": nil, "local_attention": 512, "model_type": "modernbert"}, nil, []string{}},
+		"half of another width":        {"../field/ts_neomme", keys{"sliding_window": nil, "per_layer_config": nil, "local_attention": 256, "model_type": "modernbert"}, nil, []string{"sliding_window 0: ±128, ±256"}},
 		"a softcap":                    {"gemma3_text__dynamo18", keys{"attn_logit_softcapping": 50.0}, nil, []string{"attn_logit_softcapping 0-1: 50, none"}},
 		"sinks":                        {"llama__dynamo18", keys{"model_type": "gpt_oss"}, nil, []string{"sinks 0-1: yes, no"}},
 		"a scale":                      {"gemma3_text__dynamo18", keys{"query_pre_attn_scalar": 64}, nil, []string{"score scale 0-1: 0.125, 0.25"}},
@@ -207,6 +214,11 @@ func TestClaims(t *testing.T) {
 			"rope_parameters": keys{"rope_type": "default", "rope_theta": 500}}, nil, []string{"rope_theta 0-1: 500, 10000"}},
 		"genai_config.json": {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 8192, "decoder": {"filename": "model.onnx", "head_size": 32, "num_attention_heads": 4}}}`},
 			[]string{"head_dim 0-1: 32, 16", "max_position_embeddings : 8192, tables of 64", "context_length : 8192, "}},
+		"a max_length beyond the context_length": {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 32, "decoder": {"filename": "model.onnx"}}, "search": {"max_length": 33}}`},
+			[]string{"max_length : 33, "}},
+		"a max_length alone": {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"decoder": {"filename": "model.onnx"}}, "search": {"max_length": 65}}`},
+			[]string{"max_position_embeddings : 65, tables of 64", "max_length : 65, "}},
+		"a max_length within":                       {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 64, "decoder": {"filename": "model.onnx"}}, "search": {"max_length": 64}}`}, []string{}},
 		"genai_config.json of another model":        {"llama__genai-fp32", nil, []string{"genai_config.json", `{"model": {"context_length": 8192, "decoder": {"filename": "decoder.onnx", "head_size": 32}}}`}, []string{}},
 		"genai_config.json above":                   {"llama__genai-fp32", nil, []string{"../genai_config.json", `{"model": {"decoder": {"filename": "onnx/model.onnx", "head_size": 32}}}`}, []string{"head_dim 0-1: 32, 16"}},
 		"genai_config.json above, of another model": {"llama__genai-fp32", nil, []string{"../genai_config.json", `{"model": {"decoder": {"filename": "model.onnx", "head_size": 32}}}`}, []string{}},
@@ -220,6 +232,32 @@ func TestClaims(t *testing.T) {
 				t.Errorf("differs: %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// TestGatheredTables: tables of cosines that no fused op reads end, too, and lengths of genai_config.json are compared with them.
+func TestGatheredTables(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	graph, err := os.ReadFile(filepath.Join(testdata, "field", "qwen35_builder", "model.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string]string{
+		"model.onnx": string(graph), "config.json": `{"max_position_embeddings": 256}`,
+		"genai_config.json": `{"model": {"context_length": 257, "decoder": {"filename": "model.onnx"}}, "search": {"max_length": 258}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := run(t, filepath.Join(dir, "model.onnx"))
+	want := []string{"max_position_embeddings : 257, tables of 256", "context_length : 257, ", "max_length : 258, "}
+	if got := verdicts(r, audit.Differs); !slices.Equal(got, want) {
+		t.Errorf("differs: %q, want %q", got, want)
+	}
+	if got := verdicts(r, audit.Agrees); !slices.Contains(got, "max_position_embeddings : 256, tables of 256") {
+		t.Errorf("agrees: %q", got)
 	}
 }
 

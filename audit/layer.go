@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/modelconfig"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -139,9 +141,10 @@ func (s *subject) unsaid(at Layer) (lines []Line) {
 // window compares the window of a layer.
 func (s *subject) window(at Layer, layer int) Line {
 	w := s.claims.config.Window(layer)
+	causal := at.Attention == nil || at.Attention.Mask.Causal
 	l := line("sliding_window", "", "", "")
 	if w.Key != "" {
-		l.From, l.Expected = s.claims.from(w.Key), windowText(w.Value)
+		l.From, l.Expected = s.claims.from(w.Key), windowText(causal, w.Spans(causal)...)
 	}
 	if w.Unread != "" {
 		l.Expected, l.Verdict, l.Why = "another kind of mask", NotMeasured, w.Unread
@@ -151,7 +154,7 @@ func (s *subject) window(at Layer, layer int) Line {
 		return unmeasured(l, at)
 	}
 	have := at.Attention.Mask.Window
-	l.Found = windowText(have)
+	l.Found = windowText(causal, have)
 	positions := int64(s.claims.config.Positions().Value)
 	switch {
 	case w.Key == "" && have > 0 && s.claims.config.Path != "":
@@ -159,11 +162,16 @@ func (s *subject) window(at Layer, layer int) Line {
 	case w.Some && have == 0 && s.windowed(at):
 		l.Verdict, l.Why = NotClaimed, l.From+" does not say which layers have it"
 		return l
-	case w.Value != have && w.Value > 0 && have == 0 && positions > 0 && w.Value >= positions:
+	case w.Value > 0 && have == 0 && positions > 0 && w.Value >= positions:
 		l.Why = fmt.Sprintf("a window of %d hides nothing within the %d positions of the model", w.Value, positions)
 		return judged(l, true)
+	case slices.Contains(w.Spans(causal), have):
+		if l.Expected != "" {
+			l.Expected = l.Found // of two, the one that is meant
+		}
+		return judged(l, true)
 	}
-	return judged(l, w.Value == have)
+	return judged(l, false)
 }
 
 // windowed says whether another layer of the graph has a window.
@@ -176,11 +184,21 @@ func (s *subject) windowed(at Layer) bool {
 	return false
 }
 
-func windowText(n int64) string {
-	if n == 0 {
-		return "none"
+// windowText says which of several windows a layer has. A causal layer's is a number of keys; one to both sides says at what
+// distance keys are seen.
+func windowText(causal bool, spans ...int64) string {
+	texts := make([]string, len(spans))
+	for i, n := range spans {
+		switch {
+		case n == 0:
+			texts[i] = "none"
+		case causal:
+			texts[i] = fmt.Sprint(n)
+		default:
+			texts[i] = fmt.Sprintf("±%d", n-1)
+		}
 	}
-	return fmt.Sprint(n)
+	return strings.Join(texts, " or ")
 }
 
 // shape compares what has nothing to do with positions.

@@ -129,8 +129,8 @@ func unmendable(l Line, target rewrite.Target) string {
 			return "" // the op computes angles and reads no table
 		}
 		return "its tables are too short; leave --target onnx out"
-	case "context_length":
-		return "the two files disagree; correct one of them"
+	case "context_length", "max_length":
+		return "two keys disagree; correct one of them"
 	}
 	return "no method can change it. Export the model again"
 }
@@ -150,7 +150,7 @@ func (s *subject) editsOf(at Layer) (specs []rope.Spec) {
 		specs = append(specs, s.scaling(at, layer))
 	}
 	if differs["sliding_window"] {
-		window := rope.Integer(s.claims.config.Window(n.window.layer).Value)
+		window := rope.Integer(s.claims.config.Window(n.window.layer).Spans(at.Attention.Mask.Causal)[0])
 		specs = append(specs, rope.Spec{Axis: rope.MaskAxis, Name: "sliding-window", Params: map[string]rope.Value{"window": window}})
 	}
 	return specs

@@ -15,8 +15,7 @@ type Survey struct {
 	Layers []Layer
 	Fused  bool // the layers are nodes of this project's op
 
-	// Positions is how many positions the tables of cosines and sines have that a
-	// fused op reads, 0 where there are none.
+	// Positions is how many positions the tables of cosines and sines have, 0 where there are none.
 	Positions int64
 }
 
@@ -45,11 +44,14 @@ func Look(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*Survey, er
 	}
 	s.Fused = report.Again
 	for _, site := range report.Sites {
+		if n := site.TablePositions; n > 0 && (s.Positions == 0 || n < s.Positions) {
+			s.Positions = n
+		}
 		switch {
 		case site.ScoresOnly: // what the op does is not the whole attention
 			site.Attention = nil
 		case site.CrossAttention && site.Attention != nil:
-			site.Attention, site.Reason = nil, "it is cross-attention, which has no rotation"
+			site.Attention, site.Reason = nil, "cross-attention has no rotation"
 		}
 		s.Layers = append(s.Layers, Layer{Node: site.Node, Scope: site.Scope, Attention: site.Attention, RotationOnly: site.RotationOnly,
 			Reason: reason(site), HasSinks: site.Attention != nil && site.Attention.Sinks != nil})

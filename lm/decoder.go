@@ -38,6 +38,12 @@ func OpenDecoder(path string, options Options) (_ *Decoder, err error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 	}
 	d.whole = byLength(model)
+	if d.signature.Length == 1 {
+		if d.whole {
+			return nil, fmt.Errorf("%s takes one token a call, but its frequencies depend on the length of a call: rewrite it with length=context", filepath.Base(path))
+		}
+		options.Chunk = 1 // a prompt is computed token by token, too
+	}
 	if d.chunk = options.Chunk; d.chunk == 0 {
 		d.chunk = usualChunk
 		if d.whole {

@@ -1,6 +1,7 @@
 package lm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,8 +155,8 @@ func Folder(file string) string {
 	return folder
 }
 
-// File is the .onnx file of a model where path is a folder: the one that genai_config.json
-// names, or the only one there is. A file is itself.
+// File is the .onnx file of a model where path is a folder: the decoder that genai_config.json or
+// export.json names, or the only one there is. A file is itself.
 func File(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -164,7 +165,7 @@ func File(path string) (string, error) {
 	if !info.IsDir() {
 		return path, nil
 	}
-	if name, err := genaiFile(path); name != "" || err != nil {
+	if name, err := namedFile(path); name != "" || err != nil {
 		return filepath.Join(path, name), err
 	}
 	for _, folder := range []string{path, filepath.Join(path, "onnx")} {
@@ -277,16 +278,24 @@ func (m *Model) conversation(ctx context.Context, in Input) ([]int64, error) {
 	return m.encode(ctx, text.Text, tokenizer.Options{Guarded: text.Guarded}) // the template writes what begins a text itself
 }
 
-// genaiFile is the decoder that genai_config.json names, as ONNX Runtime GenAI's folders have
-// it; "" where there is no such file.
-func genaiFile(folder string) (string, error) {
-	config, err := readGenAI(folder)
+// namedFile is the decoder that a folder's own description names: genai_config.json's, or the component
+// "decode" of the export.json that transformers' exporter writes.
+func namedFile(folder string) (string, error) {
+	genai, err := readGenAI(folder)
 	if err != nil {
 		return "", err
 	}
-	name := config.Model.Decoder.Filename
+	var exported struct {
+		Components map[string]struct {
+			File string `json:"file"`
+		} `json:"components"`
+	}
+	if err := readJSON(filepath.Join(folder, "export.json"), &exported); err != nil {
+		return "", err
+	}
+	name := cmp.Or(genai.Model.Decoder.Filename, exported.Components["decode"].File)
 	if name != "" && !filepath.IsLocal(name) {
-		return "", fmt.Errorf("%s names the decoder %q, which is outside its folder", filepath.Join(folder, "genai_config.json"), short.Name(name))
+		return "", fmt.Errorf("the folder %s says that its decoder is %q, which is outside its folder", folder, short.Name(name))
 	}
 	return name, nil
 }

@@ -84,7 +84,7 @@ func unrecorded(m *onnx.Model, e *earlier.Rewrite) (ops []Op, kept []Site, err e
 
 // inside is the site of an op whose values no other graph can read.
 func inside(layer int, n *onnx.Node, where string) Site {
-	return Site{Layer: layer, Node: n.Name, Op: n.OpType, Scope: where, Status: Unchanged, Reason: "it is in " + short.Name(where) + ", outside the model's own graph"}
+	return Site{Layer: layer, Node: n.Name, Op: n.OpType, Scope: where, Status: Unchanged, Reason: "the op is in " + short.Name(where) + ", outside the model's own graph"}
 }
 
 // NewNode returns a node of the op with the given name, for the caller's own graph.

@@ -10,6 +10,7 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/provenance"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/analysis"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/earlier"
+	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/lower"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/measure"
 	"github.com/rope-rewrite/rope-rewrite/rope"
@@ -146,6 +147,10 @@ type Site struct {
 	// Attention is what was measured, before any edit; nil for a layer that could not be
 	// measured.
 	Attention *rope.Attention `json:"-"`
+
+	// TablePositions is how many positions the model's own tables of cosines and sines reach; 0 where angles are
+	// computed, or that was not measured.
+	TablePositions int64 `json:"-"`
 }
 
 // OperatorSet says that the model was converted to a newer version of the standard operators.
@@ -232,6 +237,10 @@ func (s *Site) describe(a *measure.Attention) {
 	s.value(m.Attention)
 	s.Unknown = m.Unknown
 	s.RotationOnly, s.ScoresOnly = m.RotationOnly, m.Turned
+	byInput := m.Position != nil && m.Attention.Cache != rope.Raw // and not by places in a row, of which there are only so many
+	if byInput && m.Angles == rope.Float32 && m.PositionLimit < ir.TopPosition {
+		s.TablePositions = m.PositionLimit + 1
+	}
 	if m.RotationOnly {
 		return
 	}

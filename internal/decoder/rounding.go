@@ -21,7 +21,8 @@ var exact = []string{
 }
 
 // roundAgain multiplies every float32 number that a node computes by 1 or by a float32 number next to
-// it, drawn at random (Monte Carlo arithmetic). Nodes inside functions are unchanged.
+// it, drawn at random (Monte Carlo arithmetic). Whole numbers stay: they are counts, such as how many
+// keys a token sees, and have no rounding in any order. Nodes inside functions are unchanged.
 func roundAgain(m *onnx.Model, seed int) {
 	r := &rounder{names: onnx.Names{}, rng: rand.New(rand.NewPCG(31, uint64(seed))), empty: m.Opset("") >= emptyReshape}
 	r.names.Note(m.Graph)
@@ -84,8 +85,8 @@ func (r *rounder) graph(g *onnx.Graph, types map[string]onnx.DataType) {
 	g.Nodes = nodes
 }
 
-// round multiplies each number of a value by the factor of its place, counted from a place of the
-// table that is drawn.
+// round multiplies each number of a value that is not whole by the factor of its place, counted from
+// a place of the table that is drawn.
 func (r *rounder) round(computed, given string) (nodes []*onnx.Node) {
 	op := func(opType string, attrs []*onnx.Attribute, inputs ...string) string {
 		out := r.names.Fresh("rounding")
@@ -99,5 +100,7 @@ func (r *rounder) round(computed, given string) (nodes []*onnx.Node) {
 		empty = append(empty, onnx.IntAttr("allowzero", 1))
 	}
 	factor := op("Reshape", empty, op("Gather", nil, r.factors, places), op("Shape", nil, computed))
-	return append(nodes, onnx.NewNode("Mul", []string{computed, factor}, []string{given}))
+	rounded := op("Mul", nil, computed, factor)
+	whole := op("Equal", nil, computed, op("Floor", nil, computed))
+	return append(nodes, onnx.NewNode("Where", []string{whole, computed, rounded}, []string{given}))
 }

@@ -1,10 +1,12 @@
 package modelconfig_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,6 +60,39 @@ func TestWindow(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
+	}
+}
+
+// TestSpans: the windows that layers have by the code of transformers (testdata/configs/windows.json) are those that their
+// configurations are read as, and no others are.
+func TestSpans(t *testing.T) {
+	data, err := os.ReadFile("../../testdata/configs/windows.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []struct {
+		Kind   string
+		Config json.RawMessage
+		Layer  int
+		Causal bool
+		Reach  int64
+	}
+	if err := json.Unmarshal(data, &rows); err != nil || len(rows) < 15 {
+		t.Fatal(len(rows), err)
+	}
+	for _, r := range rows {
+		if got := read(t, string(r.Config)).Window(r.Layer).Spans(r.Causal); !slices.Equal(got, []int64{r.Reach}) {
+			t.Errorf("%s: a layer with causal %v has a window of %d by the file; it is %d", r.Kind, r.Causal, got, r.Reach)
+		}
+		if full := 1 - r.Layer; strings.Contains(string(r.Config), "full_attention") {
+			if w := read(t, string(r.Config)).Window(full); w.Value != 0 || w.Key == "" {
+				t.Errorf("%s: layer %d has %+v", r.Kind, full, w)
+			}
+		}
+	}
+	own := read(t, `{"model_type": "own", "sliding_window": 8, "layer_types": ["sliding_attention"]}`).Window(0)
+	if causal, both := own.Spans(true), own.Spans(false); !slices.Equal(causal, []int64{8}) || !slices.Equal(both, []int64{9, 8}) {
+		t.Errorf("a type of its own: %d and %d", causal, both)
 	}
 }
 

@@ -18,7 +18,7 @@ type GenAI struct {
 	Unread error  // why what stands there says nothing
 	File   string // the decoder's file, from the folder of genai_config.json; "" where it names none
 
-	Context, Heads, KVHeads, HeadSize, Layers, Window Number
+	Context, Longest, Heads, KVHeads, HeadSize, Layers, Window Number // Longest is the number of tokens at which it stops
 }
 
 // ReadGenAI reads genai_config.json in the model's folder or the one above it; a
@@ -58,6 +58,7 @@ func ParseGenAI(name string, data []byte) GenAI {
 		Path:     name,
 		File:     decoder.text("filename"),
 		Context:  under(model.number("context_length"), "model."),
+		Longest:  under(file.object("search").number("max_length"), "search."),
 		Heads:    under(decoder.number("num_attention_heads"), "model.decoder."),
 		KVHeads:  under(decoder.number("num_key_value_heads"), "model.decoder."),
 		HeadSize: under(decoder.number("head_size"), "model.decoder."),

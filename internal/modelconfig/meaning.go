@@ -28,6 +28,9 @@ type Layer struct {
 	Was, Now *rope.Attention // what it computed in the export, and what it computes; nil where that is not known
 }
 
+// causal says whether a query sees no later keys, as far as that is known.
+func (l Layer) causal() bool { return l.Now == nil || l.Now.Mask.Causal }
+
 // Scaling is a method that scales frequencies.
 type Scaling struct {
 	Name string
@@ -140,7 +143,11 @@ func (t *Text) window(under string, now Meaning) (warnings []string, err error) 
 			err = tried.Set(under+key, value)
 		}
 	}
-	set("sliding_window", widths[0])
+	number := widths[0]
+	if !now.Layers[first].causal() {
+		number-- // Window.Spans
+	}
+	set("sliding_window", number)
 	if how == upperLayers {
 		set("use_sliding_window", true)
 		switch {
@@ -161,7 +168,7 @@ func (t *Text) window(under string, now Meaning) (warnings []string, err error) 
 	of := told.layersOf(len(now.Layers), func(n int) any { return told.Window(n) })
 	for i, l := range now.Layers {
 		n, known := of(i)
-		if w := told.Window(n); l.Window >= 0 && (!known || w.Key == "" || w.Unread != "" || w.Value != l.Window) {
+		if w := told.Window(n); l.Window >= 0 && (!known || w.Key == "" || w.Unread != "" || !slices.Contains(w.Spans(l.causal()), l.Window)) {
 			return no, nil
 		}
 	}

@@ -37,7 +37,7 @@ func layers(scaling *modelconfig.Scaling, bases ...float64) (list []modelconfig.
 // layer is a layer that a scaling changed.
 func layer(scaling *modelconfig.Scaling, base float64) modelconfig.Layer {
 	l := modelconfig.Layer{Turns: true, Base: base, Scaling: scaling}
-	was := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 16, Encoding: rope.Encoding{Frequencies: make([]float64, 8)}}
+	was := rope.Attention{Heads: 1, KVHeads: 1, HeadSize: 16, Mask: rope.Mask{Causal: true}, Encoding: rope.Encoding{Frequencies: make([]float64, 8)}}
 	for i := range was.Encoding.Frequencies {
 		was.Encoding.Frequencies[i] = math.Pow(max(base, 2), -float64(i)/8)
 	}
@@ -142,6 +142,10 @@ func TestApply(t *testing.T) {
 		list[0].Window, list[0].Masked = 64, true
 		return list
 	}
+	bothSides := func(list []modelconfig.Layer) []modelconfig.Layer {
+		list[0].Now.Mask.Causal = false
+		return list
+	}
 	first := func(scaling *modelconfig.Scaling, bases ...float64) []modelconfig.Layer { // is scaled alone
 		return append(layers(scaling, bases[0]), layers(nil, bases[1:]...)...)
 	}
@@ -166,6 +170,7 @@ func TestApply(t *testing.T) {
 	}{
 		{"nothing", older, modelconfig.Meaning{}, "", ""},
 		{"a window", `{"model_type": "qwen2", "use_sliding_window": false}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4))}, "sliding_window 64; use_sliding_window false → true; max_window_layers 0", ""},
+		{"a window to both sides", `{"model_type": "mistral", "is_causal": false}`, modelconfig.Meaning{Layers: bothSides(masked(layers(nil, 1e4)))}, "sliding_window 63", ""},
 		{"a window of upper layers", `{"model_type": "qwen3", "num_hidden_layers": 2}`, modelconfig.Meaning{Layers: append(layers(nil, 1e4), masked(layers(nil, 1e4))...)}, "sliding_window 64; use_sliding_window true; max_window_layers 1", ""},
 		{"a window of the lower layer", `{"model_type": "qwen3", "num_hidden_layers": 2}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4, 1e4))}, "", "it cannot describe which layers now have a window of 64 tokens, so it does not mention it"},
 		{"a window by types", `{"model_type": "qwen3", "layer_types": ["full_attention", "full_attention"]}`, modelconfig.Meaning{Layers: masked(layers(nil, 1e4, 1e4))},

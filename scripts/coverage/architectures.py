@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 
 import transformers
-from transformers import AutoConfig
+from transformers import CONFIG_MAPPING, AutoConfig
 
 OLDER = int(transformers.__version__.split(".")[0]) < 5  # Optimum's exporter needs 4.57
 
@@ -189,4 +189,42 @@ UNSEEN = {
     "seed_oss": of("seed_oss", head_dim=HEAD, **rope(1e7)),
 }
 ARCHITECTURES.update(UNSEEN)
+# Of 2026, by transformers 5.24. Older versions do not know them.
+NEWER = {
+    "afmoe": of("afmoe", head_dim=HEAD, sliding_window=8, layer_types=MIXED, num_experts=4, num_shared_experts=1, num_dense_layers=1,
+        **EXPERTS, **rope()),
+    "exaone_moe": of("exaone_moe", head_dim=HEAD, sliding_window=8, layer_types=MIXED, num_experts=4, num_shared_experts=1,
+        first_k_dense_replace=1, n_group=1, topk_group=1, is_moe_layer=[False, True], **EXPERTS, **rope()),
+    "flex_olmo": of("flex_olmo", num_experts=4, num_experts_per_tok=2, **rope()),
+    "gemma3n": of("gemma3n_text", head_dim=HEAD, sliding_window=8, layer_types=MIXED, num_kv_shared_layers=0,
+        vocab_size_per_layer_input=VOCABULARY, hidden_size_per_layer_input=16, laurel_rank=8, altup_num_inputs=2, activation_sparsity_pattern=[0.0, 0.0], **two_ropes(1e4, 1e6)),
+    "gemma4": of("gemma4_text", head_dim=HEAD, global_head_dim=HEAD, sliding_window=8, layer_types=MIXED, num_kv_shared_layers=0,
+        vocab_size_per_layer_input=VOCABULARY, hidden_size_per_layer_input=16, **two_ropes(1e4, 1e6)),
+    "glm4_moe": of("glm4_moe", head_dim=HEAD, n_routed_experts=4, n_shared_experts=1, n_group=1, topk_group=1, first_k_dense_replace=1,
+        **EXPERTS, **rope(partial_rotary_factor=0.5)),
+    "glm4_moe_lite": of("glm4_moe_lite", **MLA, **rope()),
+    "hy_v3": of("hy_v3", head_dim=HEAD, num_experts=4, num_shared_experts=1, first_k_dense_replace=1, **EXPERTS, **rope()),
+    "hrm_text": of("hrm_text", head_dim=HEAD, **rope()),
+    "jais2": of("jais2", head_dim=HEAD, **rope()),
+    "kolibri1": of("kolibri1", head_dim=HEAD, **rope()),
+    "laguna": of("laguna", head_dim=HEAD, num_experts=4, sliding_window=8, layer_types=MIXED, **EXPERTS, **two_ropes(1e4, 1e6)),
+    "mellum": of("mellum", head_dim=HEAD, num_experts=4, sliding_window=8, layer_types=MIXED, **EXPERTS, **two_ropes(1e4, 1e6)),
+    "mimo_v2_flash": of("mimo_v2_flash", head_dim=HEAD, v_head_dim=HEAD, sliding_window=8, swa_num_attention_heads=4,
+        swa_num_key_value_heads=2, swa_head_dim=HEAD, swa_v_head_dim=HEAD, layer_types=MIXED, n_routed_experts=4, n_group=1, topk_group=1, **EXPERTS, **two_ropes(1e4, 1e6)),
+    "minimax_m2": of("minimax_m2", head_dim=HEAD, rotary_dim=HEAD//2, num_local_experts=4, num_experts_per_tok=2, **rope()),
+    "minimax_m3": of("minimax_m3_vl_text", head_dim=HEAD, num_local_experts=4, num_experts_per_tok=2, **rope()),
+    "ministral": of("ministral", head_dim=HEAD, sliding_window=8, layer_types=MIXED, **rope()),
+    "phimoe": of("phimoe", num_local_experts=4, num_experts_per_tok=2, **rope()),
+    "solar_open": of("solar_open", head_dim=HEAD, n_routed_experts=4, n_shared_experts=1, n_group=1, topk_group=1, first_k_dense_replace=1,
+        **EXPERTS, **rope()),
+    "vaultgemma": of("vaultgemma", head_dim=HEAD, query_pre_attn_scalar=16, sliding_window=8, layer_types=MIXED, **rope()),
+    "youtu": of("youtu", **MLA, **rope()),
+    "neomme": of("neomme", "masked", head_dim=HEAD, sliding_window=8, layer_types=MIXED, **two_ropes(1e4, 1e6)),
+    "ultrabert": of("ultrabert", "masked", sliding_window=8, layer_types=MIXED, **two_ropes(1e4, 1e6)),
+    "gte": of("gte", "masked", without=["num_key_value_heads"], **rope()),
+    "beam": of("beam", head_dim=HEAD, sliding_window=8, layer_types=MIXED, **two_ropes(1e4, 1e6)),
+    "axk1": of("axk1", **MLA, **rope()),
+    "granite_swa": of("granite_swa", head_dim=HEAD, sliding_window=8, **rope()),
+}
+ARCHITECTURES.update({name: a for name, a in NEWER.items() if a.model_type in CONFIG_MAPPING})
 ARCHITECTURES["whisper_decoder"] = Architecture("whisper", "whisper-decoder", False, ARCHITECTURES["whisper_encoder"].values)

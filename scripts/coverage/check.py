@@ -15,10 +15,11 @@ def session(path):
 def calls(s, ids, mask, pos, steps, head_size=HEAD):
     """Logits of all tokens, cut into calls at the given places."""
     names = {i.name for i in s.get_inputs()}
-    pasts = [i for i in s.get_inputs() if i.name.startswith("past_key_values")]
-    kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32}
-    fixed = lambda v, d: v if isinstance(v, int) else d
-    cache = [np.zeros((len(ids), fixed(i.shape[1], 1), 0, fixed(i.shape[3], head_size)), kinds[i.type]) for i in pasts]
+    pasts = [i for i in s.get_inputs() if i.name.startswith(("past_key_values", "input."))]
+    kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(int64)": np.int64}
+    fixed = lambda v, d: int(v) if str(v).isdigit() else d
+    # What has no dimensions is given back as it is: a window of transformers' exporter.
+    cache = [np.zeros((len(ids), fixed(i.shape[1], 1), 0, fixed(i.shape[3], head_size)) if i.shape else (), kinds[i.type]) for i in pasts]
     parts = []
     for start, stop in zip(steps, steps[1:]):
         feeds = dict(input_ids=ids[:, start:stop], attention_mask=mask[:, :stop], position_ids=pos[..., start:stop])
@@ -36,7 +37,7 @@ def compare(path, reference, head_size=HEAD):
     """The largest differences of each way of running, or ONNX Runtime's words. Padded queries carry no meaning. head_size
     is for caches whose shape leaves it open."""
     s, found = session(path), {}
-    cached = any(i.name.startswith("past_key_values") for i in s.get_inputs())
+    cached = any(i.name.startswith(("past_key_values", "input.")) for i in s.get_inputs())
     for way, steps in WAYS.items():
         if len(steps) > 2 and not cached:
             continue

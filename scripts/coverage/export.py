@@ -27,7 +27,7 @@ import transformers
 
 import check
 import routes
-import derived, genai, optimum_route  # they add routes
+import derived, genai, optimum_route, transformers_route  # they add routes
 from architectures import ARCHITECTURES, HEAD
 from models import Skip
 
@@ -94,7 +94,7 @@ def make(cache, name, route, again):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("cache")
-    p.add_argument("--routes", default=",".join(sorted(r for r in routes.ROUTES if (r == "optimum") == optimum_route.OLDER)))
+    p.add_argument("--routes", default=",".join(sorted(r for r in routes.ROUTES if (r == "optimum") == optimum_route.OLDER and r.startswith("hf") == transformers_route.HERE)))
     p.add_argument("--architectures", default=",".join(ARCHITECTURES))
     p.add_argument("--again", action="store_true")
     a = p.parse_args()

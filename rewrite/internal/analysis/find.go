@@ -117,7 +117,7 @@ func (f *Found) unseen(m *onnx.Model, parts []*site.Scope) error {
 	for _, part := range parts {
 		if n := site.RotatingNode(part.View); n != nil {
 			n = part.View.AsWritten(n)
-			f.refuse(part.Where, graph.Refuse(n, "it rotates hidden states by position, and no softmax over products of hidden states was found after it"))
+			f.refuse(part.Where, graph.Refuse(n, "this %s rotates hidden states by position, and no softmax over products of hidden states was found after it", n.OpType))
 			return nil
 		}
 	}
@@ -166,4 +166,4 @@ func (f *Found) notTurning(ctx context.Context, parts []*site.Scope) error {
 	return f.still
 }
 
-const notTurned = "it rotates neither query nor key by position"
+const notTurned = "neither query nor key is rotated by position"

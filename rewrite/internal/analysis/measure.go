@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/internal/ranges"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/ir"
@@ -127,7 +128,7 @@ func (m *measurer) crossBesidePlaced(measured []*Site) {
 	}
 	for _, s := range measured {
 		if s.Unchanged == "" && s.Attention.Measured.Attention.Cross {
-			s.leave(CrossAlone, "it is cross-attention, which is rewritten only together with rotary attention, and no rotary attention is rewritten here")
+			s.leave(CrossAlone, "cross-attention is rewritten only together with rotary attention, and no rotary attention is rewritten here")
 		}
 	}
 }
@@ -172,6 +173,7 @@ func (m *measurer) scope(ctx context.Context, eng engine.Engine, found []delimit
 	if s := table.SizesSentence(); s != "" && slices.ContainsFunc(found, func(d delimited) bool { return m.Sites[d.index].Attention != nil }) {
 		m.warn(s)
 	}
+	m.misaligned(found)
 	m.leaveUnasked()
 	if !m.proving {
 		return nil
@@ -182,6 +184,20 @@ func (m *measurer) scope(ctx context.Context, eng engine.Engine, found []delimit
 	}
 	m.refusePadded(refused)
 	return nil
+}
+
+// misaligned warns of sites that see the wrong keys in later calls: what such a model gives is wrong before any rewrite.
+func (m *measurer) misaligned(found []delimited) {
+	var layers []int
+	for _, d := range found {
+		if a := m.Sites[d.index].Attention; a != nil && a.Measured.Cases.FromFirst() {
+			layers = append(layers, d.index)
+		}
+	}
+	if len(layers) > 0 {
+		m.warn(fmt.Sprintf("the original is wrong in calls with cached tokens: in %s, token i of a call sees the first i + 1 keys alone, and not itself. "+
+			"An op with is_causal does so if cached and new keys were joined before it. The rewritten model computes the same; export the model again", ranges.Layers(ranges.Text(layers))))
+	}
 }
 
 // leaveUnasked leaves the sites unchanged that were not asked for.

@@ -34,5 +34,5 @@ func ExampleExtract() {
 	fmt.Println(err)
 	// Output:
 	// 3 nodes, reading position and [query] <nil>
-	// it reads "query", the product with weights at MatMul making "query"
+	// the part reads "query", the product with weights at MatMul making "query"
 }

@@ -1,8 +1,11 @@
 package eval
 
 import (
+	"fmt"
 	"iter"
+	"strings"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/graph"
@@ -112,4 +115,40 @@ func inputShapes(g *graph.Graph, roles map[string]dim.Extent) map[string][]dim.E
 		inputs[v.Name] = dims
 	}
 	return inputs
+}
+
+// mostRead is how many shapes of inputs a sentence names.
+const mostRead = 6
+
+// readAs says what the graph's inputs were taken for: those of one shape together, in the order of the model.
+func readAs(g *graph.Graph, inputs map[string][]dim.Extent) string {
+	var shapes []string
+	of := map[string][]string{}
+	for _, v := range g.Model.Graph.Inputs {
+		dims, is := inputs[v.Name]
+		if !is {
+			continue
+		}
+		var sizes []string
+		for _, e := range dims {
+			sizes = append(sizes, e.String())
+		}
+		shape := "[" + strings.Join(sizes, ", ") + "]"
+		if of[shape] == nil {
+			shapes = append(shapes, shape)
+		}
+		of[shape] = append(of[shape], fmt.Sprintf("%q", short.Name(v.Name)))
+	}
+	var list []string
+	for _, shape := range shapes[:min(len(shapes), mostRead)] {
+		names := of[shape]
+		if more := len(names) - 1; more > 2 { // caches
+			names = []string{names[0], fmt.Sprintf("%d more", more)}
+		}
+		list = append(list, strings.Join(names, " and ")+" as "+shape)
+	}
+	if left := len(shapes) - mostRead; left > 0 {
+		list = append(list, fmt.Sprintf("%d other shapes", left))
+	}
+	return strings.Join(list, ", ")
 }

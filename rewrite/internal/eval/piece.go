@@ -92,11 +92,11 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 		case n == nil && g.Classes[v] == graph.PositionClass:
 			p.Inputs = append(p.Inputs, g.Inputs[v])
 		case n == nil:
-			fail("it reads the graph input %q", short.Name(v))
+			fail("the part reads the graph input %q", short.Name(v))
 		case g.Classes[v] == graph.ShapeClass && ir.Standard(n, "Shape", "Size") && !(g.Evaluated && g.Internal[v]) && !g.Counted(n.Inputs[0]):
 			p.Sizes = append(p.Sizes, v)
 		case g.WeightProduct(n):
-			fail("it reads %q, the product with weights at %s", short.Name(v), ir.Label(n))
+			fail("the part reads %q, the product with weights at %s", short.Name(v), ir.Label(n))
 		default:
 			if err := g.Evaluable(n); err != nil {
 				fail("%w", err)
@@ -107,7 +107,7 @@ func Extract(g *graph.Graph, outputs, boundaries []string) (*Piece, error) {
 		return nil
 	})
 	if len(needed) > maxNodes {
-		fail("it needs %d nodes, above the limit of %d", len(needed), maxNodes)
+		fail("the part needs %d nodes, above the limit of %d", len(needed), maxNodes)
 	}
 	if wrong != nil {
 		return nil, wrong

@@ -108,6 +108,7 @@ func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []str
 	defer session.Close()
 
 	var failures []error
+	var first map[string][]dim.Extent
 	for inputs := range inputRoles(g) {
 		t := &ShapeTable{Inputs: inputs, Sizes: map[string][]dim.Extent{}, Dims: map[string][]dim.Extent{}, Past: usesPast(inputs), Refused: refused}
 		err := t.sample(ctx, session, m, values, wanted)
@@ -123,12 +124,14 @@ func (sk *skeleton) measure(ctx context.Context, eng engine.Engine, values []str
 		}
 		if failures = append(failures, err); len(failures) == maxReadings {
 			break
+		} else if first == nil {
+			first = inputs
 		}
 	}
 	if len(failures) == 0 {
 		return nil, errors.New("no batch, length and past give the shapes of the graph's inputs")
 	}
-	return nil, fmt.Errorf("ONNX Runtime cannot run the model without its weights under any of %d interpretations of its input shapes; the first error: %w", len(failures), failures[0])
+	return nil, fmt.Errorf("ONNX Runtime cannot run the model without its weights under any of %d interpretations of its input shapes; the first takes %s, and ends: %w", len(failures), readAs(g, first), failures[0])
 }
 
 // ends reports whether an error is none of the model's.
@@ -168,7 +171,7 @@ func (t *ShapeTable) sample(ctx context.Context, session engine.Session, m *onnx
 		}
 		outputs, err := session.Run(ctx, feeds)
 		if err != nil {
-			return err
+			return fmt.Errorf("with %v: %w", pt, err)
 		}
 		for name, o := range outputs {
 			var row []int64

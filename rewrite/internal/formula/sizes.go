@@ -107,14 +107,19 @@ func (r *Reader) counting(v string) (x counted) {
 	switch {
 	case ir.Standard(n, "Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape"):
 		x.form, x.known = r.count(n.Inputs[0])
-	case ir.Standard(n, "Add", "Sub"):
+	case ir.Standard(n, "Add", "Sub", "Mul"):
 		a, ok := r.count(n.Inputs[0])
 		b, known := r.count(n.Inputs[1])
-		sign := 1.0
-		if ir.Standard(n, "Sub") {
-			sign = -1
+		switch n.OpType {
+		case "Add":
+			x.form = a.plus(b, 1)
+		case "Sub":
+			x.form = a.plus(b, -1)
+		case "Mul":
+			var product bool
+			x.form, product = a.times(b)
+			ok = ok && product && g.Element(v) == onnx.Int64 // a batch of long rows may have 2³¹ tokens
 		}
-		x.form = a.plus(b, sign)
 		wraps := slices.ContainsFunc(x.form, func(p part) bool { return math.Abs(p.factor) > math.MaxInt32 })
 		x.known = ok && known && !wraps
 	}

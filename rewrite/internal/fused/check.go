@@ -17,7 +17,7 @@ const MaxHeads = 1 << 16
 func Known(n *onnx.Node, attributes ...string) error {
 	for _, a := range n.Attributes {
 		if !slices.Contains(attributes, a.Name) {
-			return fmt.Errorf("it has the attribute %s, which is unknown for %s", short.Name(a.Name), n.OpType)
+			return fmt.Errorf("the node has the attribute %s, which is unknown for %s", short.Name(a.Name), n.OpType)
 		}
 	}
 	return nil
@@ -28,14 +28,14 @@ func Known(n *onnx.Node, attributes ...string) error {
 func Arity(n *onnx.Node, needed, inputs, outputs int) error {
 	for i := range needed {
 		if Input(n, i) == "" {
-			return fmt.Errorf("it lacks its input %d", i)
+			return fmt.Errorf("the node lacks its input %d", i)
 		}
 	}
 	if len(n.Inputs) > inputs {
-		return fmt.Errorf("it has %d inputs, %d are known for %s", len(n.Inputs), inputs, n.OpType)
+		return fmt.Errorf("the node has %d inputs, %d are known for %s", len(n.Inputs), inputs, n.OpType)
 	}
 	if len(n.Outputs) > outputs {
-		return fmt.Errorf("it has %d outputs, %d are known for %s", len(n.Outputs), outputs, n.OpType)
+		return fmt.Errorf("the node has %d outputs, %d are known for %s", len(n.Outputs), outputs, n.OpType)
 	}
 	if Output(n, 0) == "" {
 		return fmt.Errorf("its first output has no name")

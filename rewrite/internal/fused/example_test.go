@@ -44,5 +44,5 @@ func Example() {
 	// layer 1 (its Mul 1) makes y/rope-rewrite/FastGate/2
 	// layer 1 (its Sigmoid 2) makes y/rope-rewrite/FastGate/3
 	// layer 1 (its Mul 3) makes y
-	// it has the attribute beta, which is unknown for FastGate
+	// the node has the attribute beta, which is unknown for FastGate
 }

@@ -57,7 +57,7 @@ func (r Rotation) Turn(b *Builder, x string) string {
 func Tables(c Context, cos, sin string, headSize int64) (width int64, err error) {
 	for _, name := range []string{cos, sin} {
 		if name == "" {
-			return 0, fmt.Errorf("it rotates without cos_cache and sin_cache")
+			return 0, fmt.Errorf("the node rotates without cos_cache and sin_cache")
 		}
 		columns, err := columnsOf(c, name)
 		switch {

@@ -36,14 +36,14 @@ func (h *shapeHints) rankOf(value string) int {
 	}
 	r := unknown
 	if n := h.graph.Producer[value]; n != nil && len(n.Inputs) > 0 {
-		r = h.outputRank(n)
+		r = h.outputRank(n, value)
 	}
 	h.ranks[value] = r
 	return r
 }
 
-// outputRank returns the rank of n's outputs as it follows from its inputs.
-func (h *shapeHints) outputRank(n *onnx.Node) int {
+// outputRank returns the rank of n's output value as it follows from its inputs.
+func (h *shapeHints) outputRank(n *onnx.Node, value string) int {
 	first := n.Inputs[0]
 	// plus returns base + sign · by, unknown where either is.
 	plus := func(base, sign, by int) int {
@@ -63,6 +63,8 @@ func (h *shapeHints) outputRank(n *onnx.Node) int {
 		return h.length(first)
 	case ir.Standard(n, "Shape", "Range"):
 		return 1
+	case ir.Standard(n, "Attention"):
+		return h.attentionRank(n, value)
 	case ir.Standard(n, "Unsqueeze"):
 		return plus(h.rankOf(first), 1, h.axes(n))
 	case ir.Standard(n, "Squeeze"):
@@ -82,6 +84,19 @@ func (h *shapeHints) outputRank(n *onnx.Node) int {
 		return h.rankOf(first)
 	}
 	return unknown
+}
+
+// attentionRank is the rank of an output of ONNX's Attention: keys, values and scores have an axis of heads. So has its result
+// where the query has one; numbers of heads are given to it where it has none.
+func (h *shapeHints) attentionRank(n *onnx.Node, value string) int {
+	if value != n.Outputs[0] {
+		return 4
+	}
+	r := h.rankOf(n.Inputs[0])
+	if r == unknown && n.Int("q_num_heads", 0) > 0 {
+		return 3
+	}
+	return r
 }
 
 // broadcast returns the rank of two values that are broadcast to one shape.

@@ -44,3 +44,28 @@ func TestRankOfExpand(t *testing.T) {
 		t.Errorf("%q is a list of %d", "grid", l)
 	}
 }
+
+// TestRankOfAttention: ONNX's Attention says its own dimensions where nothing says those of its query.
+func TestRankOfAttention(t *testing.T) {
+	m := onnx.New()
+	m.RequireOpset("", 23)
+	heads := []*onnx.Attribute{onnx.IntAttr("q_num_heads", 4), onnx.IntAttr("kv_num_heads", 2)}
+	for _, name := range []string{"q", "k", "v"} {
+		m.Graph.AddInput(&onnx.ValueInfo{Name: name, Type: onnx.Float})
+	}
+	m.Graph.AddInput(onnx.NewValueInfo("q4", onnx.Float, make([]onnx.Dim, 4)...))
+	m.Graph.Nodes = []*onnx.Node{
+		onnx.NewNode("Attention", []string{"q", "k", "v"}, []string{"flat", "keys", "values", "scores"}, heads...),
+		onnx.NewNode("Attention", []string{"q4", "k", "v"}, []string{"with heads"}, heads...),
+		onnx.NewNode("Attention", []string{"q", "k", "v"}, []string{"unknown"}),
+	}
+	g, err := buildGraph(m, m.Graph.Nodes, nil, View{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, want := range map[string]int{"flat": 3, "keys": 4, "values": 4, "scores": 4, "with heads": 4, "unknown": unknown} {
+		if got, _ := g.Rank(value); got != want {
+			t.Errorf("%q has %d dimensions, %d were expected", value, got, want)
+		}
+	}
+}

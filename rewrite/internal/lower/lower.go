@@ -32,6 +32,7 @@ type Binding struct {
 	LengthTracked  *fused.LengthTrackedCache
 	Slots          *measure.Slots // how the model's own buffers are written; nil where its cache grows
 	Bias           *Bias          // the model's own bias on the scores; nil without
+	inOrder        bool           // see measure.Measured
 
 	ownLengths rope.LengthDependent // of a model that itself takes other frequencies in calls that reach farther; empty for most
 
@@ -69,7 +70,7 @@ func Bind(s *site.Sized, m *measure.Measured) (binding Binding, err error) {
 		Query:   s.Query.Boundary, Key: s.Key.Boundary, Value: s.Value.Boundary,
 		queryParts: s.Query.Boundaries()[1:], keyParts: s.Key.Boundaries()[1:],
 		Output:   s.Output(),
-		Position: m.Position, Mask: m.Mask, LengthTracked: s.LengthTracked, Slots: m.Slots,
+		Position: m.Position, inOrder: m.InOrder, Mask: m.Mask, LengthTracked: s.LengthTracked, Slots: m.Slots,
 		queryOrder: m.QueryOrder, keyOrder: m.KeyOrder,
 		QueryLayout: m.Layouts.Query, KeyLayout: m.Layouts.Key, ValueLayout: m.Layouts.Value, OutputLayout: m.Layouts.Output,
 	}
@@ -129,6 +130,9 @@ func Nodes(binding Binding, a rope.Attention, extra ExtraInputs) (nodes []*onnx.
 	}
 	if binding.Computed != nil && a.Drawn.Range > 0 {
 		op.PositionIDs = "" // those drawn stand in the order of indices, whatever number a row begins with
+	}
+	if binding.inOrder && ofDistances(a) {
+		op.PositionIDs = "" // a map needs positions that follow one another in the whole row, as places do
 	}
 	setValue(b, &op, a, extra)
 	if tokens != nil {

@@ -44,6 +44,13 @@ func limited(bands []rope.Band) bool {
 	return slices.ContainsFunc(bands, func(b rope.Band) bool { return b.QueryLimit != 0 })
 }
 
+// ofDistances reports whether an attention has a map of distances: nothing in it depends on where a text begins.
+func ofDistances(a rope.Attention) bool {
+	absolute := func(b rope.Band) bool { return b.QueryScale != b.KeyScale || b.QueryLimit != 0 || b.Group > 1 }
+	return len(a.Bands) > 1 && !slices.ContainsFunc(a.Bands, absolute) && a.Chunk == 0 && a.Temperature == (rope.Temperature{}) &&
+		a.Drawn.Range == 0 && a.Encoding.LengthDependent.Trained == 0
+}
+
 // computedPositions gives positions that the graph computes itself as int64 [batch or 1, length].
 // The nodes are named after their value, so all sites that read it share them.
 func computedPositions(b *ir.Builder, binding Binding) string {

@@ -143,6 +143,9 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		return nil, placed{}, err
 	}
 	if input != nil && mask != nil && input.Name == mask.Name {
+		if m, err := rotator(o.fed, ofInput(ev, input), components).Measure(ctx); err == nil && len(m.Encoding.Frequencies) > 0 {
+			return nil, placed{}, tellsPositions{mask}
+		}
 		return nil, placed{}, graph.Refuse(at, "the rotation of its %s depends on the padding mask %q not only through positions", what, short.Name(mask.Name))
 	}
 	var position *rotation.Position
@@ -178,6 +181,13 @@ func branchRotation(ctx context.Context, ev *eval.Evaluator, b site.Branch, at *
 		return nil, placed{}, unlike(err)
 	}
 	return m, placed{input: input}, nil
+}
+
+// tellsPositions says that an input that was taken for the padding mask holds the positions.
+type tellsPositions struct{ input *onnx.ValueInfo }
+
+func (e tellsPositions) Error() string {
+	return fmt.Sprintf("the input %q holds positions and is no padding mask", short.Name(e.input.Name))
 }
 
 // positionInput returns the graph input with the positions, nil where there is none, and

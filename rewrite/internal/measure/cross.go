@@ -79,7 +79,7 @@ func crossScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *sit
 		return nil, nil, refusal
 	}
 	defer loaded.Session.Close()
-	padding, others := paddingInput(ev, loaded.Piece.Inputs, dim.SourceExtent)
+	padding, others := paddingInput(ev, loaded.Piece.Inputs, dim.SourceExtent, nil)
 	if len(others) > 0 {
 		return nil, nil, graph.Refuse(s.Softmax, "its mask depends on the input %q, but keys of another text may be hidden only by a mask of that text", short.Name(others[0].Name))
 	}

@@ -21,7 +21,7 @@ func MeasureParts(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (p Par
 	if err != nil {
 		return p, err
 	}
-	fit, err := measureScores(ctx, ev, s, ly)
+	fit, err := measureScores(ctx, ev, s, ly, nil)
 	if err != nil {
 		return p, err
 	}
@@ -45,7 +45,7 @@ func CompareSmallCalls(ctx context.Context, ev *eval.Evaluator, s *site.Sized, p
 		return false, refusal
 	}
 	defer loaded.Session.Close()
-	padding, others := paddingInput(ev, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
+	padding, others := paddingInput(ev, loaded.Piece.Inputs, eval.TotalOf(ev.Table), nil)
 	sc := &score.Scorer{Loaded: loaded, Evaluator: ev, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Extra: ly.Sinks}
 	if padding != nil {
 		sc.Mask = padding.Name

@@ -30,6 +30,7 @@ type Measured struct {
 	Computed      *positions.Computed       // positions that the graph computes itself; nil for most
 	Mask          *onnx.ValueInfo           // graph input [batch, past + length]; nil without padding mask
 	Others        []*onnx.ValueInfo         // other integer inputs that the model's own bias is computed from
+	InOrder       bool                      // a key is visible only if as many positions as places lie between it and the query
 	ScalarBias    bool                      // this bias can be computed from a single zero in place of all scores
 	PositionLimit int64                     // the largest position that the model itself can compute
 	Unknown       float64                   // relative error that the frequencies may have beyond float32's
@@ -106,31 +107,47 @@ func Site(ctx context.Context, ev *eval.Evaluator, s *site.Sized) (*Measured, er
 	if out.KeyNorms, err = normFactors(ctx, ev, s.Key, "key", ly.Key); err != nil {
 		return nil, RotationRefusal{err}
 	}
-	scores, err := measureScores(ctx, ev, s, ly)
+	err = scoresAndRotation(ctx, ev, s, out, nil)
+	if taken := (tellsPositions{}); errors.As(err, &taken) {
+		places := taken.input
+		if err = scoresAndRotation(ctx, ev, s, out, places); errors.As(err, &taken) {
+			err = graph.Refuse(s.ScoresMatMul, "the query is rotated by the input %q, the key by the input %q, which are not the same", short.Name(places.Name), short.Name(taken.input.Name))
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	a.Mask, a.Softcap, a.Sinks, out.Mask = scores.Mask, scores.Curve.Softcap, scores.Sinks, scores.padding
-	if err := sinksBehind(s, a); err != nil {
-		return nil, err
-	}
-	a.Distance = scores.Distance
-	out.Exact, out.Cases = scores.Exact, scores.Cases
-	out.TokenLimit, out.Others, out.ScalarBias = scores.Tokens, scores.Others, scores.scalarBias
-	if out.Slots != nil {
-		out.Slots.Consecutive = out.Slots.Consecutive || scores.consecutive
-	}
-
-	switch err := measureRotation(ctx, ev, s, out); {
-	case errors.As(err, new(rotation.NotANumber)):
-		return nil, err // the scores mean nothing either
-	case err != nil:
-		return nil, RotationRefusal{cmp.Or(OtherPlaces(ctx, ev.Engine, ev.Graph, s.Core), err)}
-	}
-	a.Scale *= scores.Curve.Factor
 	takeScale(a)
 	carried(ev, s, &out.Exact)
 	return out, lengthsFormula(ctx, ev, s, &out.Exact)
+}
+
+// scoresAndRotation completes out with what becomes of scores, and with what rotates query and key. Without a cache the
+// positions have the shape of a padding mask: places is an input that is known to hold them, nil before that is known.
+func scoresAndRotation(ctx context.Context, ev *eval.Evaluator, s *site.Sized, out *Measured, places *onnx.ValueInfo) error {
+	a := &out.Attention
+	scores, err := measureScores(ctx, ev, s, out.Layouts, places)
+	if err != nil {
+		return err
+	}
+	a.Mask, a.Softcap, a.Sinks, out.Mask = scores.Mask, scores.Curve.Softcap, scores.Sinks, scores.padding
+	if err := sinksBehind(s, a); err != nil {
+		return err
+	}
+	a.Distance = scores.Distance
+	out.Exact, out.Cases = scores.Exact, scores.Cases
+	out.TokenLimit, out.Others, out.ScalarBias, out.InOrder = scores.Tokens, scores.Others, scores.scalarBias, scores.inOrder
+	if out.Slots != nil {
+		out.Slots.Consecutive = out.Slots.Consecutive || scores.consecutive
+	}
+	switch err := measureRotation(ctx, ev, s, out); {
+	case errors.As(err, new(rotation.NotANumber)), errors.As(err, new(tellsPositions)):
+		return err // the scores mean nothing either, or were measured with positions for padding
+	case err != nil:
+		return RotationRefusal{cmp.Or(OtherPlaces(ctx, ev.Engine, ev.Graph, s.Core), err)}
+	}
+	a.Scale *= scores.Curve.Factor
+	return nil
 }
 
 // sinksBehind takes sinks that the site applies behind the softmax.

@@ -75,7 +75,7 @@ func rotationBeforeNorms(ctx context.Context, ev *eval.Evaluator, b site.Branch,
 	m, position, err := branchRotation(ctx, ev, b, at, what, out, from, to, nil)
 	if err != nil && ctx.Err() == nil {
 		if n := roundsAngles(ev.Graph, out, b.MeasuredFrom()); n != nil {
-			return nil, placed{}, graph.Refuse(n, "it quantises what rotates the %s (positions, frequencies, angles or tables), so it is no longer a rotation by position; exclude the nodes that compute cosines and sines from the quantisation", what)
+			return nil, placed{}, graph.Refuse(n, "this node quantises what rotates the %s (positions, frequencies, angles or tables), so it is no longer a rotation by position; exclude the nodes that compute cosines and sines from the quantisation", what)
 		}
 	}
 	return m, position, err

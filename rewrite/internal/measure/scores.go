@@ -23,17 +23,18 @@ type scores struct {
 	scalarBias bool            // see Measured.ScalarBias
 
 	consecutive bool // see Slots.Consecutive
+	inOrder     bool // see Measured.InOrder
 }
 
 // measureScores measures what becomes of scores up to the softmax: factor, softcap, sinks
-// and mask.
-func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts) (*scores, error) {
+// and mask. places is an input that holds positions and no padding mask, nil where none is known.
+func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *site.Layouts, places *onnx.ValueInfo) (*scores, error) {
 	loaded, refusal := ev.Open(ctx, s.Softmax, "the mask", []string{s.SoftmaxInput()}, s.ScoresFrom())
 	if refusal != nil {
 		return nil, refusal
 	}
 	defer loaded.Session.Close()
-	padding, others := paddingInput(ev, loaded.Piece.Inputs, eval.TotalOf(ev.Table))
+	padding, others := paddingInput(ev, loaded.Piece.Inputs, eval.TotalOf(ev.Table), places)
 	sc := &score.Scorer{Loaded: loaded, Evaluator: ev, In: s.Scores(), Out: s.SoftmaxInput(), Fed: ly.Scores, Read: ly.Softmax, Others: others, Biases: s.Biases, Extra: ly.Sinks}
 	if padding != nil {
 		sc.Mask = padding.Name
@@ -78,7 +79,13 @@ func measureScores(ctx context.Context, ev *eval.Evaluator, s *site.Sized, ly *s
 	if err != nil {
 		return nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
 	}
-	return &scores{Fit: fit, padding: padding, scalarBias: fit.Mask.Bias && alone.ScalarBias(ctx), consecutive: consecutive}, nil
+	inOrder := false
+	if places != nil {
+		if inOrder, err = sc.SeesInOrder(ctx, places); err != nil {
+			return nil, graph.Refuse(s.Softmax, "its mask cannot be evaluated: %v", err)
+		}
+	}
+	return &scores{Fit: fit, padding: padding, scalarBias: fit.Mask.Bias && alone.ScalarBias(ctx), consecutive: consecutive, inOrder: inOrder}, nil
 }
 
 // ofAllHeads returns a bias that was measured of two heads in place of many that are alike.
@@ -95,15 +102,15 @@ func ofAllHeads(d rope.Distance, heads int) rope.Distance {
 }
 
 // paddingInput returns the input that may be the padding mask, [batch, keys], nil where there
-// is none, and the other inputs. It is fed 0 and 1 alone, so that token ids are none.
-func paddingInput(ev *eval.Evaluator, inputs []*onnx.ValueInfo, keys dim.Extent) (padding *onnx.ValueInfo, others []*onnx.ValueInfo) {
+// is none, and the other inputs. It is fed 0 and 1 alone, so that token ids are none, nor are places.
+func paddingInput(ev *eval.Evaluator, inputs []*onnx.ValueInfo, keys dim.Extent, places *onnx.ValueInfo) (padding *onnx.ValueInfo, others []*onnx.ValueInfo) {
 	t := ev.Table
 	for _, v := range inputs {
 		dims := t.Inputs[v.Name]
 		if t.Slotted() && v.Name == t.Slots.Input.Name {
 			continue
 		}
-		if padding == nil && len(dims) == 2 && (dims[0] == dim.BatchExtent || dims[0] == dim.ConstantExtent(1)) && dims[1] == keys && !ev.Graph.PicksRows(v.Name) {
+		if padding == nil && v != places && len(dims) == 2 && (dims[0] == dim.BatchExtent || dims[0] == dim.ConstantExtent(1)) && dims[1] == keys && !ev.Graph.PicksRows(v.Name) {
 			padding = v
 			continue
 		}

@@ -32,7 +32,7 @@ func normFactors(ctx context.Context, ev *eval.Evaluator, b site.Branch, what st
 			continue
 		}
 		if _, err := site.Chain(ev.Graph, scale); err != nil {
-			return nil, graph.Refuse(scale.Node, "it multiplies by a value computed from its input, which is not a norm: %v", err)
+			return nil, graph.Refuse(scale.Node, "this %s multiplies by a value computed from its input, which is not a norm: %v", scale.Node.OpType, err)
 		}
 		loaded, refusal := ev.Open(ctx, scale.Node, "the norm after the rotation of its "+what, []string{scale.Value}, []string{scale.Of})
 		if refusal != nil {
@@ -41,7 +41,7 @@ func normFactors(ctx context.Context, ev *eval.Evaluator, b site.Branch, what st
 		err := mirrored(ctx, loaded, scale)
 		loaded.Session.Close()
 		if err != nil {
-			return nil, graph.Refuse(scale.Node, "it multiplies by a value computed from its input, which is not a norm: %v", err)
+			return nil, graph.Refuse(scale.Node, "this %s multiplies by a value computed from its input, which is not a norm: %v", scale.Node.OpType, err)
 		}
 		if loaded, refusal = ev.Open(ctx, scale.Node, "the rotation of its "+what, []string{scale.Of}, b.MeasuredFrom()); refusal != nil {
 			return nil, refusal

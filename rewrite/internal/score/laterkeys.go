@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
+	"github.com/rope-rewrite/rope-rewrite/onnx"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/dim"
 	"github.com/rope-rewrite/rope-rewrite/rewrite/internal/eval"
 )
@@ -91,4 +92,72 @@ func consecutive(first, count int64) []int64 {
 		list[i] = first + int64(i)
 	}
 	return list
+}
+
+// steps are how far a position may be from the one before it: 1 within a text, and others where a text begins.
+var steps = []int64{1, 0, -1, 2, -3, 9, -1000}
+
+// farBack is the length of rows with texts of random length.
+const farBack = 64
+
+// SeesInOrder reports whether a key is visible only if as many positions as places lie between it and the query, whatever
+// positions a row has. It tries every row of four tokens with such steps, and long rows of texts.
+func (s *Scorer) SeesInOrder(ctx context.Context, positions *onnx.ValueInfo) (bool, error) {
+	rng := rand.New(rand.NewPCG(51, 52))
+	rows := [][]int64{{1000}}
+	for range 3 {
+		var longer [][]int64
+		for _, row := range rows {
+			for _, step := range steps {
+				longer = append(longer, append(slices.Clone(row), max(row[len(row)-1]+step, 0)))
+			}
+		}
+		rows = longer
+	}
+	if ok, err := s.inOrder(ctx, rng, positions, rows); !ok || err != nil {
+		return false, err
+	}
+	var texts [][]int64
+	for range 4 {
+		row := []int64{rng.Int64N(100)}
+		for len(row) < farBack {
+			next := row[len(row)-1] + 1
+			if rng.IntN(8) == 0 {
+				next = rng.Int64N(3)
+			}
+			row = append(row, next)
+		}
+		texts = append(texts, row)
+	}
+	return s.inOrder(ctx, rng, positions, texts)
+}
+
+// inOrder is SeesInOrder for rows of one length.
+func (s *Scorer) inOrder(ctx context.Context, rng *rand.Rand, positions *onnx.ValueInfo, rows [][]int64) (bool, error) {
+	for some := range slices.Chunk(rows, int(s.together(int64(len(rows))))) {
+		pt := dim.Point{B: int64(len(some)), L: int64(len(some[0]))}
+		if s.clamped(pt) != pt {
+			return false, nil
+		}
+		given, err := s.given(rng, pt, slices.Repeat([]int64{1}, int(pt.B*pt.L)))
+		if err != nil {
+			return false, err
+		}
+		if given[positions.Name], err = engine.Integers(positions.Type, slices.Concat(some...), pt.B, pt.L); err != nil {
+			return false, err
+		}
+		out, err := s.ZeroRows(ctx, pt, given)
+		if err != nil {
+			return false, err
+		}
+		for r, row := range out {
+			_, b, i := s.place(pt, r)
+			for j, v := range row {
+				if v > Masked && some[b][i]-some[b][j] != i-int64(j) {
+					return false, nil
+				}
+			}
+		}
+	}
+	return true, nil
 }

@@ -24,7 +24,13 @@ type Cases struct {
 	RealWithoutKeys   bool // a token that is not padding sees no key
 	PaddedWithoutKeys bool // a padded token sees no key, in a row that is not all padding
 	RealSeesPadded    bool // a token that is not padding sees a padded one
+	Later             bool // there is a call with cached tokens
+	LaterSeesBehind   bool // there, token i of the call sees a key behind the first i + 1
 }
+
+// FromFirst reports whether later calls see keys as if nothing were cached: token i of the call the first i + 1 keys,
+// as a causal mask aligned at its beginning shows them.
+func (c Cases) FromFirst() bool { return c.Later && !c.LaterSeesBehind }
 
 // note adds what happens in a sample. Without a padding mask other inputs, such as token ids, may say what is padding;
 // a hidden state that hides keys may do so from any query.
@@ -37,6 +43,12 @@ func (s *Scorer) note(fit *Fit, smp Sample) {
 		_, b, i := s.place(smp.Pt, r)
 		keys, row := fit.Shown(smp, r, b, i), smp.Mask[b*total:(b+1)*total]
 		real := told && row[smp.Pt.P+i] != 0
+		if real && smp.Pt.P > 0 {
+			fit.Cases.Later = true
+			for j := i + 1; j < total && !fit.Cases.LaterSeesBehind; j++ {
+				fit.Cases.LaterSeesBehind = keys.Has(j)
+			}
+		}
 		switch none := keys.First() < 0; {
 		case none && real:
 			fit.Cases.RealWithoutKeys = true

@@ -50,7 +50,7 @@ func Find(g *graph.Graph) []Candidate {
 		c, refusal := f.Core(n)
 		if c != nil {
 			if softmaxes[c.ScoresMatMul]++; softmaxes[c.ScoresMatMul] > maxSoftmaxes {
-				c, refusal = nil, graph.Refuse(n, "it is one of more than %d softmaxes of the scores that %s makes, expected one", maxSoftmaxes, ir.Label(c.ScoresMatMul))
+				c, refusal = nil, graph.Refuse(n, "this Softmax is one of more than %d softmaxes of the scores that %s makes, expected one", maxSoftmaxes, ir.Label(c.ScoresMatMul))
 			}
 		}
 		if c != nil || refusal != nil {

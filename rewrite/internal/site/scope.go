@@ -215,11 +215,11 @@ func (s *Scope) Delimit(c Candidate) (*Site, *graph.Refusal) {
 func (s *Scope) replaceable(site *Site) *graph.Refusal {
 	for _, n := range site.Replaced {
 		if !s.nodes[n] {
-			return graph.Refuse(n, "it is outside %s, which contains the rest of this attention layer", short.Name(s.Where))
+			return graph.Refuse(n, "%s is outside %s, which contains the rest of this attention layer", ir.Label(n), short.Name(s.Where))
 		}
 	}
 	if s.loop != nil {
-		return graph.Refuse(site.Softmax, "it is in %s, and the iterations of a %s are not evaluated", short.Name(s.Where), s.loop.OpType)
+		return graph.Refuse(site.Softmax, "this attention layer is in %s, and the iterations of a %s are not evaluated", short.Name(s.Where), s.loop.OpType)
 	}
 	return nil
 }

@@ -184,11 +184,11 @@ func Delimit(g *graph.Graph, c Core) (*Site, *graph.Refusal) {
 	s.Value = follow(g, c.ValueMatMul.Inputs[1], 1)
 	for _, b := range []Branch{s.Query, s.Key, s.Value} {
 		if slices.Contains(b.Boundaries(), "") {
-			return nil, graph.Refuse(c.ScoresMatMul, "it computes %q from something other than its query, key or value", short.Name(b.Operand))
+			return nil, graph.Refuse(c.ScoresMatMul, "%q is computed from something other than its query, key or value", short.Name(b.Operand))
 		}
 	}
 	if len(s.Value.Scales) > 0 {
-		return nil, graph.Refuse(c.ValueMatMul, "it multiplies its value by %q", short.Name(s.Value.Scales[0].Value))
+		return nil, graph.Refuse(c.ValueMatMul, "its value is multiplied by %q", short.Name(s.Value.Scales[0].Value))
 	}
 	if s.Query.Cache != nil {
 		return nil, graph.Refuse(c.ScoresMatMul, "its first operand comes from a cache; expected the query there")
@@ -255,8 +255,8 @@ func SharesCache(sites []*Site) map[*Site]*graph.Refusal {
 			other := users[c.Concat]
 			users[c.Concat] = s
 			if other != nil && other != s {
-				refused[s] = graph.Refuse(s.Softmax, "it shares the cache at %s with the attention layer at %s; expected a cache of its own", ir.Label(c.Concat), ir.Label(other.Softmax))
-				refused[other] = graph.Refuse(other.Softmax, "it shares the cache at %s with the attention layer at %s; expected a cache of its own", ir.Label(c.Concat), ir.Label(s.Softmax))
+				refused[s] = graph.Refuse(s.Softmax, "this layer shares the cache at %s with the attention layer at %s; expected a cache of its own", ir.Label(c.Concat), ir.Label(other.Softmax))
+				refused[other] = graph.Refuse(other.Softmax, "this layer shares the cache at %s with the attention layer at %s; expected a cache of its own", ir.Label(c.Concat), ir.Label(s.Softmax))
 			}
 		}
 	}

@@ -37,17 +37,17 @@ var inputs = []string{
 	"", "", // past_key, past_value
 	"", "", // seqlens_k, total_sequence_length
 	"", "", // cos_cache, sin_cache
-	"it has its own input position_ids, of which a first call uses one and a later call all; expected positions that follow from seqlens_k",
-	"it adds its own attention_bias to the scores, whose columns are those of a buffer; expected masks that follow from seqlens_k",
+	"the node has its own input position_ids, of which a first call uses one and a later call all; expected positions that follow from seqlens_k",
+	"the node adds its own attention_bias to the scores, whose columns are those of a buffer; expected masks that follow from seqlens_k",
 	"",                   // head_sink
 	quantised, quantised, // k_scale, v_scale
 	normalised, normalised, // q_norm_weight, k_norm_weight
-	"it takes chunks that are padded on the right (query_seqlens); expected chunks of tokens alone",
+	"the node takes chunks that are padded on the right (query_seqlens); expected chunks of tokens alone",
 }
 
 const (
 	quantised  = "its cache holds rounded numbers and their scales (k_scale, v_scale); expected floats; take the file that it was made of, or export it without a quantised cache"
-	normalised = "it normalises query and key inside itself (q_norm_weight, k_norm_weight), which ONNX Runtime does not run on the CPU, so it cannot be verified; have the norm exported in front of it (fuse_qk_norm_gqa=false)"
+	normalised = "the node normalises query and key inside itself (q_norm_weight, k_norm_weight), which ONNX Runtime does not run on the CPU, so it cannot be verified; have the norm exported in front of it (fuse_qk_norm_gqa=false)"
 )
 
 const sinkInput = 11
@@ -75,13 +75,13 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	o.output, o.presentKey, o.presentValue = fused.Output(n, 0), fused.Output(n, 1), fused.Output(n, 2)
 	switch {
 	case fused.Output(n, 3) != "":
-		return nil, errors.New("it outputs its scores (output_qk)")
+		return nil, errors.New("the node outputs its scores (output_qk)")
 	case o.lengths == "" || o.total == "":
-		return nil, errors.New("it lacks seqlens_k or total_sequence_length")
+		return nil, errors.New("the node lacks seqlens_k or total_sequence_length")
 	case (o.key == "") != (o.value == ""):
-		return nil, errors.New("it has only one of key and value; expected both or neither")
+		return nil, errors.New("the node has only one of key and value; expected both or neither")
 	case o.pastKey == "" || o.pastValue == "" || o.presentKey == "" || o.presentValue == "":
-		return nil, errors.New("it works without a key-value cache, which this version does not support")
+		return nil, errors.New("the node works without a key-value cache, which this version does not support")
 	}
 	if t := c.Constant(o.key); t != nil && t.Len() == 0 {
 		return nil, errors.New("its key and value are empty: it only reads the cache of another layer, to which it adds nothing; expected keys and values of its own")
@@ -186,7 +186,7 @@ func (o *op) width(c fused.Context) error {
 	case !ok:
 		return fmt.Errorf("the graph does not say how wide its query %q is", short.Name(o.query))
 	case o.key == "" && known && width == cached*o.heads:
-		return errors.New("it has neither key nor value: it only reads the cache of another layer, which ONNX Runtime does not run on the CPU, so it cannot be verified; expected keys and values of its own")
+		return errors.New("the node has neither key nor value: it only reads the cache of another layer, which ONNX Runtime does not run on the CPU, so it cannot be verified; expected keys and values of its own")
 	case width < heads || width%heads != 0:
 		return fmt.Errorf("its query %q is %d wide, which is not a multiple of %d heads", short.Name(o.query), width, heads)
 	}

@@ -41,10 +41,10 @@ func TestRefusals(t *testing.T) {
 		{"a bias", input(10), "attention_bias"},
 		{"weights of a norm", input(14), "q_norm_weight"},
 		{"padding on the right", input(16), "query_seqlens"},
-		{"an input of a later version", input(17), "it has 18 inputs, 17 are known"},
+		{"an input of a later version", input(17), "the node has 18 inputs, 17 are known"},
 		{"scores given away", attribute(onnx.IntAttr("qk_output", 1)), "qk_output is 1"},
 		{"a key without a value", func(n *onnx.Node) { n.Inputs[2] = "" }, "only one of key and value"},
-		{"neither key nor value, and a query alone", func(n *onnx.Node) { n.Inputs[1], n.Inputs[2] = "", "" }, "it has neither key nor value"},
+		{"neither key nor value, and a query alone", func(n *onnx.Node) { n.Inputs[1], n.Inputs[2] = "", "" }, "the node has neither key nor value"},
 		{"an empty key", func(n *onnx.Node) { n.Inputs[1], n.Inputs[2] = "empty", "empty" }, "its key and value are empty"},
 		{"no cache", func(n *onnx.Node) { n.Inputs[3], n.Inputs[4] = "", "" }, "without a key-value cache"},
 	} {

@@ -97,7 +97,7 @@ func TestRefusals(t *testing.T) {
 		{"alpha as an integer", func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("alpha", 2)) }, 4, "alpha is not a float"},
 		{"infinite alpha", func(n *onnx.Node) { n.SetAttribute(onnx.FloatAttr("alpha", float32(math.Inf(1)))) }, 4, "alpha is +Inf"},
 		{"one operand", func(n *onnx.Node) { n.Inputs = n.Inputs[:1] }, 4, "lacks its input 1"},
-		{"a bias", func(n *onnx.Node) { n.Inputs = append(n.Inputs, "c") }, 4, "it has 3 inputs"},
+		{"a bias", func(n *onnx.Node) { n.Inputs = append(n.Inputs, "c") }, 4, "the node has 3 inputs"},
 		{"an activation", func(n *onnx.Node) { n.SetAttribute(onnx.StringAttr("activation", "Relu")) }, 4, "attribute activation"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func expand(n *onnx.Node, c fused.Context) (*fused.Expansion, error) {
 	case width != 0 && width != columns:
 		return nil, fmt.Errorf("its rotary_embedding_dim is %d, its tables rotate %d channels", width, columns)
 	case width != 0 && heads == 0:
-		return nil, errors.New("it has rotary_embedding_dim without num_heads")
+		return nil, errors.New("the node has rotary_embedding_dim without num_heads")
 	}
 	b := fused.NewBuilder(n)
 	x := n.Inputs[0]

@@ -147,7 +147,7 @@ func TestRefusals(t *testing.T) {
 			n.SetAttribute(onnx.IntAttr("rotary_embedding_dim", 4))
 		}, "its tables rotate 8 channels"},
 		{"a width without heads", func(n *onnx.Node, _ map[string]int) { n.SetAttribute(onnx.IntAttr("rotary_embedding_dim", 8)) }, "without num_heads"},
-		{"no tables", func(n *onnx.Node, _ map[string]int) { n.Inputs = n.Inputs[:2] }, "it lacks its input 2"},
+		{"no tables", func(n *onnx.Node, _ map[string]int) { n.Inputs = n.Inputs[:2] }, "the node lacks its input 2"},
 		{"unknown rank", func(_ *onnx.Node, r map[string]int) { delete(r, "x") }, "how many dimensions"},
 		{"unknown positions", func(_ *onnx.Node, r map[string]int) { delete(r, "positions") }, "one dimension or two"},
 		{"an unknown attribute", func(n *onnx.Node, _ map[string]int) { n.SetAttribute(onnx.IntAttr("surprise", 1)) }, "attribute surprise"},

@@ -54,13 +54,13 @@ func read(n *onnx.Node, c fused.Context) (*op, error) {
 	}
 	switch {
 	case fused.Output(n, 3) != "":
-		return nil, errors.New("it outputs the product of query and key (qk)")
+		return nil, errors.New("the node outputs the product of query and key (qk)")
 	case o.key == "" || o.value == "":
 		return nil, errors.New("its query, key and value are packed into one input, which ONNX Runtime does not run on the CPU")
 	case (o.pastKey == "") != (o.pastValue == ""):
-		return nil, errors.New("it has only one of past_key and past_value")
+		return nil, errors.New("the node has only one of past_key and past_value")
 	case o.pastKey != "" && (o.presentKey == "" || o.presentVal == ""):
-		return nil, errors.New("it has past_key and past_value without present_key and present_value")
+		return nil, errors.New("the node has past_key and past_value without present_key and present_value")
 	}
 	if err := o.attributes(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (o *op) attributes() error {
 		}
 	}
 	if o.heads == 0 {
-		return errors.New("it lacks its attribute num_heads")
+		return errors.New("the node lacks its attribute num_heads")
 	}
 	o.causal = causal == 1
 	var err error

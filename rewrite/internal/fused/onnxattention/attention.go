@@ -38,18 +38,18 @@ func read(n *onnx.Node, c fused.Context) (*attention, error) {
 		return nil, err
 	}
 	if fused.Output(n, 3) != "" {
-		return nil, errors.New("it outputs the product of query and key (qk_matmul_output)")
+		return nil, errors.New("the node outputs the product of query and key (qk_matmul_output)")
 	}
 	a := &attention{node: n, query: n.Inputs[0], key: n.Inputs[1], value: n.Inputs[2],
 		mask: fused.Input(n, 3), pastKey: fused.Input(n, 4), pastValue: fused.Input(n, 5), lengths: fused.Input(n, 6)}
 	if (a.pastKey == "") != (a.pastValue == "") {
-		return nil, errors.New("it has only one of past_key and past_value")
+		return nil, errors.New("the node has only one of past_key and past_value")
 	}
 	if a.pastKey != "" && (fused.Output(n, 1) == "" || fused.Output(n, 2) == "") {
-		return nil, errors.New("it has past_key and past_value without present_key and present_value")
+		return nil, errors.New("the node has past_key and past_value without present_key and present_value")
 	}
 	if a.lengths != "" && a.pastKey != "" {
-		return nil, errors.New("it has both past_key and nonpad_kv_seqlen, which is for a cache outside it")
+		return nil, errors.New("the node has both past_key and nonpad_kv_seqlen, which is for a cache outside it")
 	}
 	a.element = c.Type(a.query)
 	if err := a.attributes(); err != nil {
@@ -74,7 +74,7 @@ func (a *attention) attributes() error {
 	}
 	switch {
 	case (a.heads == 0) != (a.keyHeads == 0):
-		return errors.New("it has only one of q_num_heads and kv_num_heads")
+		return errors.New("the node has only one of q_num_heads and kv_num_heads")
 	case a.heads > 0 && a.heads%a.keyHeads != 0:
 		return fmt.Errorf("its q_num_heads %d is not a multiple of its kv_num_heads %d", a.heads, a.keyHeads)
 	}
@@ -104,13 +104,10 @@ func (a *attention) attributes() error {
 func (a *attention) types(c fused.Context) error {
 	if a.heads > 0 {
 		rank, ok := c.Rank(a.query)
-		switch {
-		case !ok:
-			return fmt.Errorf("the graph does not say how many dimensions its query %q has", short.Name(a.query))
-		case rank != 3 && rank != 4:
+		if ok && rank != 3 && rank != 4 {
 			return fmt.Errorf("its query %q has %d dimensions, expected 3 or 4", short.Name(a.query), rank)
 		}
-		a.flat = rank == 3
+		a.flat = !ok || rank == 3 // the op has the numbers of heads for 3-D inputs
 	}
 	if a.mask == "" {
 		return nil

@@ -40,17 +40,17 @@ func TestRefusals(t *testing.T) {
 		attribute       *onnx.Attribute
 		want            string
 	}{
-		{"no value", q[:2], one, nil, "it lacks its input 2"},
-		{"absent value", []string{"q", "k", ""}, one, nil, "it lacks its input 2"},
+		{"no value", q[:2], one, nil, "the node lacks its input 2"},
+		{"absent value", []string{"q", "k", ""}, one, nil, "the node lacks its input 2"},
 		{"no output", q, nil, nil, "its first output has no name"},
-		{"product wanted", q, []string{"y", "", "", "qk"}, nil, "it outputs the product of query and key (qk_matmul_output)"},
-		{"a cache inside and outside", []string{"q", "k", "v", "", "p", "r", "n"}, three, nil, "it has both past_key and nonpad_kv_seqlen, which is for a cache outside it"},
-		{"past key alone", []string{"q", "k", "v", "", "p"}, three, nil, "it has only one of past_key and past_value"},
-		{"past without present", []string{"q", "k", "v", "", "p", "r"}, one, nil, "it has past_key and past_value without present_key and present_value"},
+		{"product wanted", q, []string{"y", "", "", "qk"}, nil, "the node outputs the product of query and key (qk_matmul_output)"},
+		{"a cache inside and outside", []string{"q", "k", "v", "", "p", "r", "n"}, three, nil, "the node has both past_key and nonpad_kv_seqlen, which is for a cache outside it"},
+		{"past key alone", []string{"q", "k", "v", "", "p"}, three, nil, "the node has only one of past_key and past_value"},
+		{"past without present", []string{"q", "k", "v", "", "p", "r"}, one, nil, "the node has past_key and past_value without present_key and present_value"},
 		{"no heads", q, one, onnx.IntAttr("q_num_heads", 0), "its attribute q_num_heads is 0, which is outside 1 to 65536"},
 		{"too many heads", q, one, onnx.IntAttr("kv_num_heads", 1<<40), "its attribute kv_num_heads is 1099511627776, which is outside 1 to 65536"},
 		{"negative heads", q, one, onnx.IntAttr("q_num_heads", -4), "its attribute q_num_heads is -4, which is outside 1 to 65536"},
-		{"heads of the query alone", q, one, onnx.IntAttr("q_num_heads", 4), "it has only one of q_num_heads and kv_num_heads"},
+		{"heads of the query alone", q, one, onnx.IntAttr("q_num_heads", 4), "the node has only one of q_num_heads and kv_num_heads"},
 		{"heads as a float", q, one, onnx.FloatAttr("q_num_heads", 4), "its attribute q_num_heads is not an integer"},
 		{"scale of 0", q, one, onnx.FloatAttr("scale", 0), "its scale is 0"},
 		{"negative scale", q, one, onnx.FloatAttr("scale", -1), "its scale is -1"},
@@ -58,7 +58,7 @@ func TestRefusals(t *testing.T) {
 		{"negative softcap", q, one, onnx.FloatAttr("softcap", -1), "its softcap is -1"},
 		{"causal of 2", q, one, onnx.IntAttr("is_causal", 2), "its attribute is_causal is 2, which is outside 0 to 1"},
 		{"softmax in float16", q, one, onnx.IntAttr("softmax_precision", int64(onnx.Float16)), "its softmax_precision 10 is less than float32"},
-		{"a window", q, one, onnx.IntAttr("left_window_size", 4), "it has the attribute left_window_size, which is unknown for Attention"},
+		{"a window", q, one, onnx.IntAttr("left_window_size", 4), "the node has the attribute left_window_size, which is unknown for Attention"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := onnx.NewNode("Attention", c.inputs, c.outputs)

@@ -88,9 +88,9 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		{"an attribute of a later version", func(n *onnx.Node) { n.SetAttribute(onnx.FloatAttr("alpha", 2)) }, "attribute alpha"},
-		{"an operand too many", func(n *onnx.Node) { n.Inputs = append(n.Inputs, "c") }, "it has 3 inputs, 2 are known"},
+		{"an operand too many", func(n *onnx.Node) { n.Inputs = append(n.Inputs, "c") }, "the node has 3 inputs, 2 are known"},
 		{"an operand too few", func(n *onnx.Node) { n.Inputs = n.Inputs[:1] }, "lacks its input 1"},
-		{"two results", func(n *onnx.Node) { n.Outputs = append(n.Outputs, "z") }, "it has 2 outputs"},
+		{"two results", func(n *onnx.Node) { n.Outputs = append(n.Outputs, "z") }, "the node has 2 outputs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := node("bhid,bhjd->bhij")

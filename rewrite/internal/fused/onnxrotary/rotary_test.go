@@ -36,7 +36,7 @@ func TestRefusals(t *testing.T) {
 		attribute *onnx.Attribute
 		want      string
 	}{
-		{"no sine", []string{"x4", "cos"}, nil, "it lacks its input 2"},
+		{"no sine", []string{"x4", "cos"}, nil, "the node lacks its input 2"},
 		{"unknown rank", []string{"y", "cos", "sin"}, nil, `the graph does not say how many dimensions its input "y" has`},
 		{"5 dimensions", []string{"x5", "cos", "sin"}, nil, `its input "x5" has 5 dimensions, expected 3 or 4`},
 		{"3 dimensions without heads", []string{"x3", "cos", "sin"}, nil, `its input "x3" has 3 dimensions, and num_heads is not given`},
@@ -44,8 +44,8 @@ func TestRefusals(t *testing.T) {
 		{"negative heads", []string{"x3", "cos", "sin"}, onnx.IntAttr("num_heads", -1), "its attribute num_heads is -1, which is outside 0 to 65536"},
 		{"odd width", []string{"x4", "cos", "sin"}, onnx.IntAttr("rotary_embedding_dim", 3), "its rotary_embedding_dim 3 is odd"},
 		{"interleaved by 2", []string{"x4", "cos", "sin"}, onnx.IntAttr("interleaved", 2), "its attribute interleaved is 2, which is outside 0 to 1"},
-		{"an unknown attribute", []string{"x4", "cos", "sin"}, onnx.FloatAttr("scale", 2), "it has the attribute scale, which is unknown for RotaryEmbedding"},
-		{"five inputs", []string{"x4", "cos", "sin", "p", "q"}, nil, "it has 5 inputs, 4 are known for RotaryEmbedding"},
+		{"an unknown attribute", []string{"x4", "cos", "sin"}, onnx.FloatAttr("scale", 2), "the node has the attribute scale, which is unknown for RotaryEmbedding"},
+		{"five inputs", []string{"x4", "cos", "sin", "p", "q"}, nil, "the node has 5 inputs, 4 are known for RotaryEmbedding"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := onnx.NewNode("RotaryEmbedding", c.inputs, []string{"turned"})

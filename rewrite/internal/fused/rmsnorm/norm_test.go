@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		"no scale":           {func(n *onnx.Node) { n.Inputs = n.Inputs[:1] }, 4, "lacks its input 1"},
-		"a bias":             {func(n *onnx.Node) { n.Inputs = append(n.Inputs, "bias") }, 4, "it has 3 inputs"},
+		"a bias":             {func(n *onnx.Node) { n.Inputs = append(n.Inputs, "bias") }, 4, "the node has 3 inputs"},
 		"another precision":  {func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("stash_type", 10)) }, 4, "stash_type is 10"},
 		"an axis beyond all": {func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("axis", 4)) }, 4, "its axis is 4"},
 		"unknown rank":       {func(n *onnx.Node) { n.SetAttribute(onnx.IntAttr("axis", 3)) }, 0, "how many dimensions"},

@@ -200,7 +200,7 @@ func TestLookalikesCounted(t *testing.T) {
 					v.Shape[3] = onnx.Dim{Value: 16}
 				}
 			}
-		}, []string{"", "it has neither key nor value"}, nil, true},
+		}, []string{"", "the node has neither key nor value"}, nil, true},
 		{"the cache of another layer", func(c counting) { // whose nodes have a key and a value without rows
 			a, b := c.nodes[0], c.nodes[1]
 			none := c.slice(b, b.Inputs[0], "none", []int64{0, 64}, []int64{0, 96}, []int64{1, 2}, 32)

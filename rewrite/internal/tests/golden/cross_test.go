@@ -125,7 +125,7 @@ func TestCrossAttentionAlone(t *testing.T) {
 	}
 	for i, s := range report.Sites {
 		status := []rewrite.Status{rewrite.Rotation, rewrite.Unchanged}[i%2]
-		if s.Status != status || i%2 == 1 && !strings.Contains(s.Reason, "it is cross-attention, which is rewritten only together") {
+		if s.Status != status || i%2 == 1 && !strings.Contains(s.Reason, "cross-attention is rewritten only together") {
 			t.Errorf("layer %d is %s: %s", i, s.Status, s.Reason)
 		}
 	}

@@ -53,7 +53,9 @@ func TestGoldens(t *testing.T) {
 		"llama__dynamo23", "qwen3__dynamo23", "gpt_neox__dynamo23",
 		"llama__dynamo18-nocache", "llama__dynamo23-nocache", "llama__ts17", "gpt_neox__ts17", "qwen3__ts17-static",
 		"llama__dynamo18-fp16", "gpt_neox__dynamo18-fp16",
-		"llama__optimum-ort", "gpt_neox__dynamo18-fusions"}, 4) {
+		"llama__optimum-ort", "gpt_neox__dynamo18-fusions",
+		"llama__transformers/decode", "llama__transformers/prefill", "llama__transformers-opset23/decode",
+		"llama__transformers-fused/decode", "qwen3__transformers/decode"}, 4) {
 		architecture, route, _ := strings.Cut(name, "__")
 		// The bound: 1e-4 of what transformers computes, or where the whole
 		// model is computed in 16 bits twice what it is off by before it is patched.

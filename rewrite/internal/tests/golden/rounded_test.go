@@ -126,7 +126,7 @@ func TestRounded(t *testing.T) {
 // another way, or rounds what turns them. A scaling leaves such sites as they are.
 func TestRoundedOtherwise(t *testing.T) {
 	testruntime.Require(t)
-	const none, angles = "it has no rotation", "it quantises what rotates the query"
+	const none, angles = "it has no rotation", "this node quantises what rotates the query"
 	for _, c := range testsample.Of(t, []struct {
 		name   string
 		model  string

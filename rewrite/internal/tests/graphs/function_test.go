@@ -147,7 +147,7 @@ func TestFunctionsStay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(report.Sites) != 1 || report.Rewritten() > 0 || !strings.Contains(report.Sites[0].Reason, "it rotates hidden states by position") {
+	if len(report.Sites) != 1 || report.Rewritten() > 0 || !strings.Contains(report.Sites[0].Reason, "rotates hidden states by position") {
 		t.Errorf("the sites are %+v; one that is kept was expected", report.Sites)
 	}
 	after, err := m.Marshal()

@@ -150,7 +150,7 @@ func TestHostileGraphs(t *testing.T) {
 					return p.Op("Add", name, p.Op("Squeeze", p.Op("Shape", p.Op("MatMul", p.Cast(name, onnx.Float), p.Floats([]int64{7, 1}, make([]float32, 7)...)))))
 				})
 			}
-		}, "interpretations of its input shapes"},
+		}, `interpretations of its input shapes; the first takes "input_ids" and `},
 		{"a value that nobody makes", func(p *patient) {
 			p.hidden(func() string { return "nowhere" })
 		}, "nowhere"},

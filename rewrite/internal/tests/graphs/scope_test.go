@@ -231,6 +231,34 @@ func TestHalfInsideABranch(t *testing.T) {
 	}
 }
 
+// TestAttentionAloneInside: an If around no more than the attention, whose rotation is before it. The reason names what is outside.
+func TestAttentionAloneInside(t *testing.T) {
+	testruntime.Require(t)
+	p := kit.NewPatient(t, "llama__dynamo23")
+	attention := p.First("Attention")
+	outputs := slices.Clone(attention.Outputs[:1])
+	branch := func(name string) *onnx.Graph {
+		n := onnx.NewNode("Attention", attention.Inputs[:4], []string{name}, attention.Attributes...)
+		return &onnx.Graph{Name: name, Nodes: []*onnx.Node{n}, Outputs: []*onnx.ValueInfo{{Name: name, Type: onnx.Float}}}
+	}
+	choose := onnx.NewNode("If", []string{p.Op("Equal", p.Int(1), p.Int(1))}, outputs, onnx.GraphAttr("then_branch", branch("then")), onnx.GraphAttr("else_branch", branch("else")))
+	choose.Name = "the choice"
+	p.Graph.InsertNode(attention, choose)
+	p.Graph.RemoveNodes(func(n *onnx.Node) bool { return n == attention })
+	report, err := kit.Rewrite(t.Context(), kit.OpenModel(t, p.Saved()), rewrite.Options{AllowUnchanged: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Sites) != 3 {
+		t.Fatalf("%d sites", len(report.Sites))
+	}
+	for _, s := range report.Sites[1:] { // those of the main graph come first
+		if want := " is outside " + s.Scope + ", which contains the rest of this attention layer"; s.Status != rewrite.Unchanged || !strings.Contains(s.Reason, want) {
+			t.Errorf("layer %d is %s: %s", s.Layer, s.Status, s.Reason)
+		}
+	}
+}
+
 // TestNameInsideAndAround: a branch whose constant has the name of one around it reads its own, as ONNX Runtime
 // does. Where it depends on both, one flat view of it cannot tell them apart, and the model is refused.
 func TestNameInsideAndAround(t *testing.T) {

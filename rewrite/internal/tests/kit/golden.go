@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/decoder"
@@ -29,8 +30,13 @@ func Local(t *testing.T) engine.Engine {
 	return eng
 }
 
-// Model returns the path of an export.
-func Model(name string) string { return filepath.Join(Testdata, "models", name, "model.onnx") }
+// Model returns the path of an export: NAME, or NAME/COMPONENT of an export with several graphs.
+func Model(name string) string {
+	if !strings.Contains(name, "/") {
+		name += "/model"
+	}
+	return filepath.Join(Testdata, "models", name+".onnx")
+}
 
 // Patch rewrites a model into a temporary file and expects every site proven,
 // now or in an earlier call.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/engine"
 	"github.com/rope-rewrite/rope-rewrite/internal/testengine"
@@ -26,7 +27,17 @@ func Rewrite(ctx context.Context, m *onnx.Model, opts rewrite.Options) (*rewrite
 	if fault := (*rewrite.FaultError)(nil); errors.As(err, &fault) {
 		panic(fmt.Sprintf("%v\n%s", err, fault.Stack))
 	}
+	if report != nil {
+		for _, site := range report.Sites {
+			if subjectless.MatchString(site.Reason) {
+				panic(fmt.Sprintf("the reason of layer %d has a sentence without a subject: %s", site.Layer, site.Reason))
+			}
+		}
+	}
 	return report, err
 }
+
+// subjectless are reasons of which a sentence begins with a word for something that was not named.
+var subjectless = regexp.MustCompile(`(^|unchanged: |cannot be [^:]*: )(it|they) `)
 
 func local(c engine.Config) (engine.Engine, error) { return engine.NewLocal(c) }

@@ -359,18 +359,28 @@ func TestMethodsOnOtherExports(t *testing.T) {
 	t.Parallel()
 	testruntime.Require(t)
 	eng := kit.Local(t)
-	goldens := kit.ReadMethodGoldens(t, "methods")
+	type on struct{ goldens, name, export string }
+	var all []on
 	for _, name := range testsample.Of(t, []string{"yarn+dual-chunk", "self-extend", "longrope", "log-n", "first-keys_cache", "anchor+yarn", "yarn+string"}, 2) {
-		for _, export := range []string{"llama__dynamo23", "llama__genai-fp32"} {
-			t.Run(name+"/"+export, func(t *testing.T) {
-				r := methodRun{eng: eng, goldens: goldens, name: name, architecture: "llama", export: export, MethodCase: goldens.Cases[name], worst: map[string]float64{}}
-				both := []kit.Golden{r.golden(t, false)}
-				if export == "llama__dynamo23" { // the other cache has no place for padding on the left
-					both = append(both, r.golden(t, true))
-				}
-				r.cached(t, r.Options(t, goldens), both, "decode")
-				t.Logf("off by %.2g", r.worst["decode"])
-			})
-		}
+		all = append(all, on{"methods", name, "llama__dynamo23"}, on{"methods", name, "llama__genai-fp32"})
+	}
+	for _, name := range []string{"plain", "yarn", "string@1"} {
+		all = append(all, on{"others", "gemma3_text/" + name, "gemma3_text__transformers/decode"})
+	}
+	for _, name := range []string{"plain", "yarn"} {
+		all = append(all, on{"layers", "gpt_oss/" + name, "gpt_oss__transformers/decode"})
+	}
+	for _, c := range all {
+		t.Run(c.name+"/"+c.export, func(t *testing.T) {
+			goldens := kit.ReadMethodGoldens(t, c.goldens)
+			architecture, _, _ := strings.Cut(c.export, "__")
+			r := methodRun{eng: eng, goldens: goldens, name: c.name, architecture: architecture, export: c.export, MethodCase: goldens.Cases[c.name], worst: map[string]float64{}}
+			both := []kit.Golden{r.golden(t, false)}
+			if c.export != "llama__genai-fp32" { // its cache has no place for padding on the left
+				both = append(both, r.golden(t, true))
+			}
+			r.cached(t, r.Options(t, goldens), both, "decode")
+			t.Logf("off by %.2g", r.worst["decode"])
+		})
 	}
 }
