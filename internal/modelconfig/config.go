@@ -99,15 +99,19 @@ func parse(data []byte) (Config, error) {
 		Original   int64           `json:"original_max_position_embeddings"` // where Phi-3 has it
 		ModelType  string          `json:"model_type"`
 	}
-	if err := json.Unmarshal(data, &file); err != nil {
+	k, err := readKeys(data)
+	if err != nil {
+		return Config{}, err
+	}
+	merged, err := json.Marshal(k) // a language model's own part counts
+	if err != nil {
+		return Config{}, err
+	}
+	if err := json.Unmarshal(merged, &file); err != nil {
 		return Config{}, err
 	}
 	if one, list := 0.0, []float64(nil); len(file.Theta) > 0 && json.Unmarshal(file.Theta, &one) != nil && json.Unmarshal(file.Theta, &list) != nil {
 		return Config{}, fmt.Errorf("rope_theta is %.60s, expected a number", strings.Join(strings.Fields(string(file.Theta)), " "))
-	}
-	k, err := readKeys(data)
-	if err != nil {
-		return Config{}, err
 	}
 	theta := keys{"": file.Theta}.number("").Value // 0 where each layer has its own
 	c := Config{Theta: theta, Original: file.Length, FullScaled: file.ModelType == "olmo3", keys: k}

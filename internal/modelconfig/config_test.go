@@ -189,6 +189,14 @@ func TestLayerOf(t *testing.T) {
 	}
 }
 
+// A language model's own part of a configuration says what it was trained on, and its base.
+func TestNestedContext(t *testing.T) {
+	c := modelconfig.Parse("config.json", []byte(`{"max_position_embeddings": 9, "text_config": {"max_position_embeddings": 64, "rope_parameters": {"rope_type": "default", "rope_theta": 5e5}}}`))
+	if c.Unread != nil || c.Original != 64 || c.Theta != 5e5 {
+		t.Errorf("%d trained tokens and the base %g (%v), want 64 and 500000", c.Original, c.Theta, c.Unread)
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string

@@ -47,7 +47,8 @@ func symbol(v *onnx.ValueInfo, axis int) string {
 }
 
 // openDimensions returns the symbols in the inputs' shapes, in order of appearance,
-// and what each of them may be, the most likely first.
+// and what each of them may be, the most likely first. A symbol is what the shape says of it that leaves
+// least open: a dimension of the batch may stand behind others, too.
 func openDimensions(g *graph.Graph) (open []string, choices map[string][]dim.Extent) {
 	choices = map[string][]dim.Extent{}
 	for _, v := range g.Model.Graph.Inputs {
@@ -59,31 +60,37 @@ func openDimensions(g *graph.Graph) (open []string, choices map[string][]dim.Ext
 				continue
 			}
 			s := symbol(v, axis)
-			if _, done := choices[s]; done {
-				continue
+			known, seen := choices[s]
+			if !seen {
+				open = append(open, s)
 			}
-			needed, given := g.Dims[v.Name][axis]
-			switch {
-			case given:
-				choices[s] = []dim.Extent{dim.ConstantExtent(needed)}
-			case axis == 0 && len(v.Shape) > 1:
-				choices[s] = []dim.Extent{dim.BatchExtent}
-			case ir.IsFloat(v.Type) && len(v.Shape) >= 3 && scattered(g, v.Name):
-				choices[s] = []dim.Extent{dim.TotalExtent} // a buffer with room for the new tokens
-			case ir.IsFloat(v.Type) && len(v.Shape) == 4:
-				choices[s] = []dim.Extent{dim.PastExtent}
-			case ir.IsFloat(v.Type):
-				choices[s] = []dim.Extent{dim.LengthExtent, dim.PastExtent}
-			default:
-				if length := g.StaticLength(); length > 0 { // a mask over the past and the static length
-					choices[s] = append(choices[s], dim.Extent{One: length, P: 1})
-				}
-				choices[s] = append(choices[s], dim.LengthExtent, dim.TotalExtent, dim.PastExtent, dim.BatchExtent)
+			if may := mayBe(g, v, axis); !seen || len(may) < len(known) {
+				choices[s] = may
 			}
-			open = append(open, s)
 		}
 	}
 	return open, choices
+}
+
+// mayBe returns what an open dimension of an input may be, the most likely first.
+func mayBe(g *graph.Graph, v *onnx.ValueInfo, axis int) (list []dim.Extent) {
+	needed, given := g.Dims[v.Name][axis]
+	switch {
+	case given:
+		return []dim.Extent{dim.ConstantExtent(needed)}
+	case axis == 0 && len(v.Shape) > 1:
+		return []dim.Extent{dim.BatchExtent}
+	case ir.IsFloat(v.Type) && len(v.Shape) >= 3 && scattered(g, v.Name):
+		return []dim.Extent{dim.TotalExtent} // a buffer with room for the new tokens
+	case ir.IsFloat(v.Type) && len(v.Shape) == 4:
+		return []dim.Extent{dim.PastExtent}
+	case ir.IsFloat(v.Type):
+		return []dim.Extent{dim.LengthExtent, dim.PastExtent}
+	}
+	if length := g.StaticLength(); length > 0 { // a mask over the past and the static length
+		list = append(list, dim.Extent{One: length, P: 1})
+	}
+	return append(list, dim.LengthExtent, dim.TotalExtent, dim.PastExtent, dim.BatchExtent)
 }
 
 // scattered reports whether rows are written into a value, or into it with its dimensions

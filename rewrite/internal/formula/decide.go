@@ -97,7 +97,7 @@ const mostPoints = 1 << 20
 // All such points are compared, so that none is left where the two could differ.
 func (r *Reader) Decide(out string, scores dim.Grid, mask Mask, edge int64, hidden float64) (differs *Point, shown []Form, err error) {
 	r.heads = scores.Heads
-	x, err := r.at(out, indexIn(scores))
+	x, err := r.at(out, r.indexIn(scores))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,7 +160,7 @@ func (r *Reader) Decide(out string, scores dim.Grid, mask Mask, edge int64, hidd
 	}
 	compare := func(p Point) bool {
 		if p.at[past] < 0 || p.at[own] < p.at[past] || p.at[total] <= p.at[own] || p.at[key] < 0 || p.at[key] >= p.at[total] ||
-			rows && (p.at[row] < 0 || p.at[batch] <= p.at[row]) || !r.table.Past && p.at[past] > 0 {
+			rows && (p.at[row] < 0 || p.at[batch] <= p.at[row]) || !r.table.Past && p.at[past] > 0 || single(r.table) && p.at[total] != p.at[past]+1 {
 			return true
 		}
 		for n := range 4 {
@@ -225,11 +225,11 @@ func points(used base, ties *[bases][bases][]int64, see func(Point) bool) bool {
 }
 
 // indexIn is the index of one score in a grid: of a row, a head, a query and a key.
-func indexIn(g dim.Grid) []Form {
+func (r *Reader) indexIn(g dim.Grid) []Form {
 	if g.Folded {
-		return []Form{{{monomial{one, Row}, float64(g.Heads)}, {monomial{one, Head}, 1}}, variable(Query), variable(Key)}
+		return []Form{{{monomial{one, Row}, float64(g.Heads)}, {monomial{one, Head}, 1}}, r.query(), variable(Key)}
 	}
-	return []Form{variable(Row), variable(Head), variable(Query), variable(Key)}
+	return []Form{variable(Row), variable(Head), r.query(), variable(Key)}
 }
 
 // text names a form for a message.

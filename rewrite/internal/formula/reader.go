@@ -66,6 +66,23 @@ type symbol struct {
 
 func (s symbol) String() string { return short.Name(s.value + s.op) }
 
+// Reads reports whether the sizes of a model are those of a growing row: all are open, or a call has one token behind
+// those that are cached.
+func Reads(t *eval.ShapeTable) bool {
+	return !t.Slotted() && (t.Static == (dim.Point{}) || single(t))
+}
+
+// single reports whether a call has one token and the cache grows. Its length and its place in the call are constants then.
+func single(t *eval.ShapeTable) bool { return t.Past && t.Static == (dim.Point{L: 1}) }
+
+// query is the place of a query in its call.
+func (r *Reader) query() Form {
+	if single(r.table) {
+		return nil
+	}
+	return variable(Query)
+}
+
 // NewReader returns a reader of a piece. dims are the shapes of its values; scores is the boundary that scores are fed to,
 // and padding the input that is the padding mask, "" for none.
 func NewReader(p *eval.Piece, t *eval.ShapeTable, dims map[string][]dim.Extent, scores, padding string) *Reader {
@@ -96,7 +113,7 @@ func (r *Reader) element(v string, index []Form) (*term, error) {
 	case known && len(dims) != len(index):
 		return nil, unread("%q has the shape %v", short.Name(v), dims)
 	case v == r.scores: // of zero
-		if k := len(index); k < 3 || !equal(index[k-2], variable(Query)) || !equal(index[k-1], variable(Key)) {
+		if k := len(index); k < 3 || !equal(index[k-2], r.query()) || !equal(index[k-1], variable(Key)) {
 			return nil, unread("scores are read at another place")
 		}
 		return no, nil
@@ -260,10 +277,10 @@ func (r *Reader) within(f Form, e dim.Extent) bool {
 		quotient, rest := f.divided(size)
 		return equal(quotient, variable(Row)) && r.within(rest, row)
 	}
-	total, _ := extent(eval.TotalOf(r.table))
+	total, _ := extent(r.table.WithStatic(eval.TotalOf(r.table)))
 	for _, place := range []struct{ index, below Form }{
-		{variable(Head), number(float64(r.heads))}, {variable(Row), variable(Batch)}, {variable(Query), variable(Length)},
-		{variable(Query).plus(variable(Past), 1), total}, {variable(Key), total},
+		{variable(Head), number(float64(r.heads))}, {variable(Row), variable(Batch)}, {r.query(), variable(Length)},
+		{r.query().plus(variable(Past), 1), total}, {variable(Key), total},
 	} {
 		if equal(f, place.index) && equal(d, place.below) {
 			return true

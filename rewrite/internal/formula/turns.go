@@ -155,7 +155,7 @@ func (r *Reader) repeated(v string) bool {
 func (r *Reader) given(v Variable) bool {
 	s := r.symbols[v-opaque]
 	last := len(s.arg) - 1
-	return s.input && last >= 0 && equal(s.arg[last], variable(Query)) && !slices.ContainsFunc(s.arg[:last], func(f Form) bool { return len(f) > 0 && !equal(f, variable(Row)) })
+	return s.input && last >= 0 && equal(s.arg[last], r.query()) && !slices.ContainsFunc(s.arg[:last], func(f Form) bool { return len(f) > 0 && !equal(f, variable(Row)) })
 }
 
 // still reports whether a form is of constants and heads alone.
@@ -174,19 +174,19 @@ func (r *Reader) still(f Form) bool {
 func (r *Reader) Counts(v string) error {
 	dims := r.dims[v]
 	index := make([]Form, len(dims))
-	place := variable(Query)
+	place := r.query()
 	for k, e := range dims {
 		switch e {
 		case dim.BatchExtent:
 			index[k] = variable(Row)
 		case dim.LengthExtent:
-			index[k] = variable(Query)
+			index[k] = r.query()
 		case dim.TotalExtent:
 			index[k] = variable(Key)
 			place = variable(Key)
 		}
 	}
-	if r.table.Past && equal(place, variable(Query)) {
+	if r.table.Past && equal(place, r.query()) {
 		place = place.plus(variable(Past), 1)
 	}
 	x, err := r.at(v, index)

@@ -102,10 +102,10 @@ func keepsNumbers(n *onnx.Node, value string) bool {
 }
 
 // StaticLength returns the number of tokens that the declared shapes of the integer
-// inputs ask for, 0 where the length is open.
+// inputs ask for, 0 where the length is open. An input that no node reads asks for nothing.
 func (g *Graph) StaticLength() (length int64) {
 	for _, v := range g.Model.Graph.Inputs {
-		if g.Inputs[v.Name] == nil || ir.IsFloat(v.Type) || len(v.Shape) == 0 || len(v.Shape) > 2 {
+		if g.Inputs[v.Name] == nil || ir.IsFloat(v.Type) || len(v.Shape) == 0 || len(v.Shape) > 2 || len(g.Consumers[v.Name]) == 0 {
 			continue
 		}
 		if last := v.Shape[len(v.Shape)-1]; last.Known() && (length == 0 || last.Value < length) {

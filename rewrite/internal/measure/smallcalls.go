@@ -54,7 +54,7 @@ func (o *opened) anyLength(ctx context.Context, ev *eval.Evaluator, m *rotation.
 
 // formulaOf gives of the formulas of a piece.
 func formulaOf(ctx context.Context, ev *eval.Evaluator, p *eval.Piece, padding string, of func(*formula.Reader) error) error {
-	if ev.Table.Static != (dim.Point{}) || ev.Table.Slotted() {
+	if !formula.Reads(ev.Table) {
 		return formula.Unread{Why: "its sizes are others than those of a growing row"}
 	}
 	dims, err := ev.Dims(ctx, p)

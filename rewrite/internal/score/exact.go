@@ -58,7 +58,7 @@ func (s *Scorer) anyLength(ctx context.Context, fit *Fit) error {
 	switch {
 	case err != nil && bisect.Ended(err):
 		return err
-	case err != nil || s.Loaded.Table.Static != (dim.Point{}) || s.Loaded.Table.Slotted():
+	case err != nil || !formula.Reads(s.Loaded.Table):
 		return formula.Unread{Why: "its sizes are others than those of a growing row"}
 	}
 	r := formula.NewReader(s.Loaded.Piece, s.Loaded.Table, dims, s.In, s.Mask)
