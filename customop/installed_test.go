@@ -80,6 +80,17 @@ func TestOldRuntimeIsNamed(t *testing.T) {
 	}
 }
 
+// The tests run under the ONNX Runtime that doctor calls tested.
+func TestTestedRuntimeIsPinned(t *testing.T) {
+	pins, err := os.ReadFile(filepath.Join("..", "scripts", "pins.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(pins), "\nPIN_ONNXRUNTIME_VERSION="+TestedRuntime+".") {
+		t.Errorf("scripts/pins.sh does not pin an ONNX Runtime %s", TestedRuntime)
+	}
+}
+
 // A newer one is not refused, whatever its name says.
 func TestNewRuntimeIsFound(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "onnxruntime", "capi")

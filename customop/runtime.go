@@ -17,6 +17,9 @@ const RuntimeVariable = "ONNXRUNTIME_SHARED_LIBRARY_PATH"
 // library itself runs in 1.18 and newer, from Python or C++.)
 const MinRuntime = "1.29"
 
+// TestedRuntime is the newest ONNX Runtime that this release was tested under. Newer ones are not refused.
+const TestedRuntime = "1.32"
+
 // TelemetryVariable is the environment variable by which ONNX Runtime sends
 // nothing and keeps nothing to send: 1 turns its telemetry off.
 const TelemetryVariable = "ORT_DISABLE_TELEMETRY"

@@ -7,15 +7,15 @@ PIN_MACHINES="x86_64 aarch64"
 
 # ONNX Runtime, the Python wheel of that name (only its two libraries are used;
 # the Python tag just has to name a wheel that exists, no Python runs it).
-PIN_ONNXRUNTIME_VERSION=1.31.1
+PIN_ONNXRUNTIME_VERSION=1.32.0
 PIN_ONNXRUNTIME_PYTHON=3.13
-PIN_ONNXRUNTIME_SHA256_x86_64=74a6a52994616c4d18b33db1e13c226333a70a6ba07480a5cab9c2a50dff1430
-PIN_ONNXRUNTIME_SHA256_aarch64=dcaedc50333876f3829ab966b242147f0e548229e29c36fe44622ecf748c25ee
+PIN_ONNXRUNTIME_SHA256_x86_64=02ea12a28c069ea8510093d95a7f6ff8126bfd9fc5c0d3381c03b80fb2b424ba
+PIN_ONNXRUNTIME_SHA256_aarch64=54d02baff2df38777b4c3cc7af326406fe8b8a48f54720f4c446d2d327920a79
 
-# Older ONNX Runtimes that the op library is tested under (make test-native-all, 47 MB in all).
+# Older ONNX Runtimes that the op library is tested under (make test-native-all, 71 MB in all).
 # The wheel of 1.18 has no libonnxruntime.so; that of ONNX Runtime GenAI 0.3.0 brings 1.18.0,
 # for x86_64 only.
-PIN_OLD_ONNXRUNTIMES="1.18.0 1.23.2 1.24.4"
+PIN_OLD_ONNXRUNTIMES="1.18.0 1.23.2 1.24.4 1.31.1"
 PIN_ONNXRUNTIME_1_18_0_NAME=onnxruntime-genai
 PIN_ONNXRUNTIME_1_18_0_FILE=onnxruntime_genai/libonnxruntime.so.1.18.0
 PIN_ONNXRUNTIME_1_18_0_VERSION=0.3.0
@@ -33,6 +33,12 @@ PIN_ONNXRUNTIME_1_24_4_VERSION=1.24.4
 PIN_ONNXRUNTIME_1_24_4_PYTHON=3.13
 PIN_ONNXRUNTIME_1_24_4_SHA256_x86_64=e30c972bc02e072911aabb6891453ec73795386c0af2b761b65444b8a4c4745f
 PIN_ONNXRUNTIME_1_24_4_SHA256_aarch64=dc4aaed1e5e1aaacf2343c838a30a7c3ade78f13eeb16817411f929d04040a13
+PIN_ONNXRUNTIME_1_31_1_NAME=onnxruntime
+PIN_ONNXRUNTIME_1_31_1_FILE=onnxruntime/capi/libonnxruntime.so.1.31.1
+PIN_ONNXRUNTIME_1_31_1_VERSION=1.31.1
+PIN_ONNXRUNTIME_1_31_1_PYTHON=3.13
+PIN_ONNXRUNTIME_1_31_1_SHA256_x86_64=74a6a52994616c4d18b33db1e13c226333a70a6ba07480a5cab9c2a50dff1430
+PIN_ONNXRUNTIME_1_31_1_SHA256_aarch64=dcaedc50333876f3829ab966b242147f0e548229e29c36fe44622ecf748c25ee
 
 # clang-format, the Python wheel of that name.
 PIN_CLANG_FORMAT_VERSION=23.1.5
@@ -145,7 +151,7 @@ typing_extensions==4.16.0 \\
 # The programs that make hosts runs patched models in, as people install them: by version, without
 # checksums, with whatever these packages depend on (2.4 GB unpacked). hugot is in scripts/hosts/hugot/go.mod,
 # what examples run with in examples/browser/package.json and examples/ray/requirements.txt.
-PIN_HOSTS_ONNXRUNTIMES="1.18.1 1.22.1 1.24.4 1.31.1"
+PIN_HOSTS_ONNXRUNTIMES="1.18.1 1.22.1 1.24.4 1.31.1 1.32.0"
 PIN_HOSTS_NUMPY_1_18_1=1.26.4
 PIN_HOSTS_NUMPY=2.4.6
 PIN_HOSTS_ONNX=1.23.2

@@ -239,7 +239,7 @@ func (d *diagnosis) say(w *cli.Writer) {
 	}
 	state := ""
 	if d.Runtime.Version != "" {
-		state = fmt.Sprintf("loads; version %s (%s or newer is needed)", d.Runtime.Version, customop.MinRuntime)
+		state = fmt.Sprintf("loads; version %s (%s or newer is needed, tested up to %s)", d.Runtime.Version, customop.MinRuntime, customop.TestedRuntime)
 	}
 	say("ONNX Runtime", d.Runtime.Looked, state)
 	state = ""
