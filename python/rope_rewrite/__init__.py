@@ -54,9 +54,13 @@ _SessionOptions = TypeVar("_SessionOptions", bound=_Options)
 
 
 def library_path() -> str:
-    """Returns the path of the op library: the one that ROPE_OPS_LIBRARY names, else the one in this package."""
+    """Returns the path of the op library: the one that ROPE_OPS_LIBRARY names, else the one in this package or, where it
+    was installed from a clone, beside the command."""
     named = os.environ.get("ROPE_OPS_LIBRARY")
-    path = Path(named) if named else _HERE / _LIBRARIES.get(sys.platform, "librope_ops.so")
+    name = _LIBRARIES.get(sys.platform, "librope_ops.so")
+    path = Path(named) if named else _HERE / name
+    if not named and not path.is_file() and (found := _command()):
+        path = Path(found).resolve().parent / name
     if not path.is_file():
         raise FileNotFoundError(f"the op library {path} does not exist" + ("; ROPE_OPS_LIBRARY names it" if named else ""))
     return str(path)
@@ -69,8 +73,32 @@ def register(options: _SessionOptions) -> _SessionOptions:
 
 
 def command() -> str:
-    """Returns the path of the command rope-rewrite."""
-    return str(_HERE / ("rope-rewrite.exe" if sys.platform == "win32" else "rope-rewrite"))
+    """Returns the path of the command rope-rewrite: the one that ROPE_REWRITE names, else the one in this package or,
+    where it was installed from a clone, the one on PATH."""
+    found = _command()
+    if found is None or not os.path.isfile(found):
+        what = f"the command {found} does not exist; ROPE_REWRITE names it" if found else "the command rope-rewrite was not found"
+        raise FileNotFoundError(what + ": run make build in the clone, and set ROPE_REWRITE to build/rope-rewrite or put build/ on PATH")
+    return found
+
+
+def _command() -> str | None:
+    name = "rope-rewrite.exe" if sys.platform == "win32" else "rope-rewrite"
+    if named := os.environ.get("ROPE_REWRITE"):
+        return named
+    if (own := _HERE / name).is_file():
+        return str(own)
+    for folder in os.get_exec_path():
+        path = os.path.join(folder, name)
+        if os.path.isfile(path) and not _calls_this(path):
+            return path
+    return None
+
+
+def _calls_this(path: str) -> bool:
+    """Whether a program is the one that pip made to call main: the command itself is no script, and is large."""
+    with open(path, "rb") as f:
+        return f.read(2) == b"#!" or os.path.getsize(path) < 1 << 20
 
 
 def rewrite(
@@ -146,6 +174,10 @@ def _environment() -> dict[str, str]:
 
 def main() -> None:
     """Runs the command rope-rewrite with the arguments of this process."""
+    try:
+        command()
+    except FileNotFoundError as e:
+        sys.exit(f"rope-rewrite: {e}")
     if sys.platform == "win32":
         sys.exit(subprocess.run([command(), *sys.argv[1:]], env=_environment()).returncode)
     os.execve(command(), [command(), *sys.argv[1:]], _environment())
