@@ -303,11 +303,17 @@ hosts-folders: build ## Run rewritten folders in ONNX Runtime GenAI, Optimum and
 	$(GO) run ./cmd/dev/smollm2 fetch optimum
 	@sh scripts/hosts/folders.sh
 
-dist: deps ## Build releases for five platforms from the last commit, in build/dist/out (fetches zig once, 101 MB)
-	@sh scripts/dist/dist.sh $(PLATFORMS)
+# PLATFORMS names others than this machine's; all is all five.
+dist_platforms = $(filter-out all,$(or $(PLATFORMS),$(shell $(GO) env GOOS)_$(shell $(GO) env GOARCH)))
+
+dist: deps ## Build a release for this machine from the last commit, in build/dist/out (PLATFORMS=all: for five; fetches zig once, 101 MB)
+	@sh scripts/dist/dist.sh $(dist_platforms)
+
+wheel: dist ## The same, for its Python wheel
+	@ls $(BUILD)/dist/out/*.whl
 
 dist-check: build ## Look at what make dist built, and run what can be run here
-	$(GO) run ./cmd/dev/distcheck build/dist
+	$(GO) run ./cmd/dev/distcheck build/dist $(dist_platforms)
 	@sh scripts/dist/run.sh
 
 # ON names the machine for the page, PLATFORMS what to build in place of all five.
