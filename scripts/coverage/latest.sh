@@ -20,7 +20,7 @@ mkdir -p "$work"
 [ -n "${OPTIMUM:-}" ] || { environment optimum optimum-onnx onnxscript onnxruntime && OPTIMUM=$python; }
 rm -rf "$work/exports"
 "$EXPORTERS" "$here/export.py" "$work/exports" --architectures "$architectures" \
-	--routes dynamo18,dynamo18-nocache,dynamo23,ts17,ts17-cache,hf,hf-opset23,hf-fused,hf-static,genai-fp32
+	--routes dynamo18,dynamo18-nocache,dynamo23,ts17,ts17-cache,hf,hf-opset23,hf-fused,genai-fp32
 "$OPTIMUM" "$here/export.py" "$work/exports" --architectures "$architectures" --routes optimum
 cd "$here/../.."
 go run ./cmd/dev/coverage -jobs "$JOBS" -title "The newest exporters" -o docs/results/latest.md "$work/exports"
