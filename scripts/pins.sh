@@ -177,8 +177,5 @@ PIN_ZIG=0.17.1
 PIN_ZIG_REQUIREMENT="ziglang==$PIN_ZIG --hash=sha256:ea6cc5d87b033cf0aedfbc8f9549a908cae6c50ac31f1698188fa48a74524b54"
 PIN_CYCLONEDX=v1.10.0
 PIN_GOVULNCHECK=v1.9.0 # for make vulnerabilities
-PIN_UV=0.13.9 # which installs the wheel beside pip
+PIN_UV=0.13.9 # which installs the wheel beside pip, and writes requirements.txt for make locks
 PIN_OLD_ONNXRUNTIME=1.24.4 # too old for the command, which has to say so
-
-# What make locks writes requirements.txt with.
-PIN_UV=0.13.9
