@@ -47,6 +47,9 @@ func TestExpected(t *testing.T) {
 				g.holds(scaled, g.run(linear))
 				linear.Target = rewrite.Ops
 				g.holds(scaled, g.run(linear))
+				if name != "ts_granite_swa" { // whose sink is beside the mask
+					return
+				}
 				window := rewrite.Options{Edits: []rope.Spec{kit.Spec(t, rope.MaskAxis, "sliding-window:window=4")}}
 				logits := g.run(window)
 				window.Target = rewrite.PlainONNX
