@@ -43,8 +43,8 @@ help: ## List these commands
 
 build: cli native ## Build build/rope-rewrite and build/librope_ops.so
 
-env: ## Print the variables that name what was built, for a shell: eval "$(make -s env)"
-	@echo 'export ONNXRUNTIME_SHARED_LIBRARY_PATH="$(ONNXRUNTIME_SHARED_LIBRARY_PATH)" ROPE_OPS_LIBRARY="$(ROPE_OPS_LIBRARY)" ORT_DISABLE_TELEMETRY="$(ORT_DISABLE_TELEMETRY)"'
+env: ## Print what puts the command on the PATH and names the libraries, for a shell: eval "$(make -s env)"
+	@echo 'export PATH="$(BUILD):$$PATH" ONNXRUNTIME_SHARED_LIBRARY_PATH="$(ONNXRUNTIME_SHARED_LIBRARY_PATH)" ROPE_OPS_LIBRARY="$(ROPE_OPS_LIBRARY)" ORT_DISABLE_TELEMETRY="$(ORT_DISABLE_TELEMETRY)"'
 
 tools:
 	@sh scripts/need.sh $(tools)

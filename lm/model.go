@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/rope-rewrite/rope-rewrite/internal/links"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 	"github.com/rope-rewrite/rope-rewrite/internal/short"
 	"github.com/rope-rewrite/rope-rewrite/lm/chat"
 	"github.com/rope-rewrite/rope-rewrite/lm/tokenizer"
@@ -156,7 +158,7 @@ func Folder(file string) string {
 }
 
 // File is the .onnx file of a model where path is a folder: the decoder that genai_config.json or
-// export.json names, or the only one there is. A file is itself.
+// export.json names, or the only one there is, but for those that rope-rewrite made from it. A file is itself.
 func File(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -173,14 +175,14 @@ func File(path string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if len(files) == 1 {
-			return files[0], nil
+		for i, f := range files {
+			files[i] = filepath.Base(f)
 		}
-		if len(files) > 1 {
-			var names []string
-			for _, f := range files {
-				names = append(names, filepath.Base(f))
-			}
+		names, _ := modelfiles.Apart(links.Folder{Path: folder}, files)
+		if len(names) == 1 {
+			return filepath.Join(folder, names[0]), nil
+		}
+		if len(names) > 1 {
 			return "", fmt.Errorf("the folder %s has several models: name one of %s", folder, strings.Join(names, ", "))
 		}
 	}

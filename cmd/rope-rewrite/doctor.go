@@ -119,10 +119,14 @@ func (d *diagnosis) askAll(path string) (err error) {
 		d.Model, err = d.ask(path)
 		return err
 	}
-	paths, err := modelfiles.List(path)
+	paths, made, err := modelfiles.List(path)
 	if err != nil {
 		return err
 	}
+	for _, m := range made { // what was made here is to run here too
+		paths = append(paths, m.Path)
+	}
+	slices.Sort(paths)
 	for _, p := range paths {
 		m, err := d.ask(p)
 		if err != nil {

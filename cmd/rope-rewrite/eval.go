@@ -148,6 +148,11 @@ func (e *evalCommand) run(cmd *cobra.Command, models []string) (err error) {
 	if err != nil {
 		return err
 	}
+	for _, model := range models {
+		if err := cli.SayLeftOut(cmd.ErrOrStderr(), model); err != nil {
+			return err
+		}
+	}
 	if err := customop.InitRuntime(e.Runtime); err != nil {
 		return err
 	}

@@ -98,6 +98,7 @@ var promised = map[string][]string{
 	"inspect MODELS/llama__optimum/model.onnx":    nil,
 	"validate model.onnx model.rope.onnx":         nil,
 	"llama -o llama-fixed --kv fixed:capacity=8k": {"kv fixed:capacity=8192,input=cache_length"},
+	"demo llama":                                  nil,
 	"validate llama llama-fixed":                  nil,
 	"inspect llama-fixed":                         nil,
 	"model.onnx --kv fixed:capacity=8k":           {"kv fixed:capacity=8192,input=cache_length"},

@@ -55,6 +55,6 @@ is what its record says, 7 --require-any-length asks for more than is known,
 	c.Flags(root)
 	r.flags(root)
 	cli.Complete(root)
-	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newSuggest(c), newDrift(c), newScales(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newVersion(c), newManuals(), newReference(), newSchemas(c))
+	root.AddCommand(newInspect(c), newValidate(c), newAudit(c), newDiff(c), newBench(c), newBenchProbe(c), newEval(c), newSuggest(c), newDrift(c), newScales(c), newPlot(c), newMethods(c), newOps(c), newDoctor(c), newDemo(c), newVersion(c), newManuals(), newReference(), newSchemas(c))
 	return root
 }

@@ -98,6 +98,9 @@ func (s *suggestCommand) run(cmd *cobra.Command, model string) (err error) {
 	if err := s.prepare(); err != nil {
 		return err
 	}
+	if err := cli.SayLeftOut(cmd.ErrOrStderr(), model); err != nil {
+		return err
+	}
 	if err := customop.InitRuntime(s.Runtime); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func folder(t *testing.T, names ...string) string {
 func TestPairs(t *testing.T) {
 	a := folder(t, "model.onnx", "onnx/decoder.ONNX", "onnx/encoder.onnx", "config.json", ".cache/model.onnx")
 	b := folder(t, "onnx/decoder.ONNX", "model.onnx", "onnx/other.onnx")
-	pairs, alone, err := Pairs(a, b)
+	pairs, alone, _, err := Pairs(a, b)
 	if err != nil || !slices.Equal(pairs, []Pair{{a + "/model.onnx", b + "/model.onnx"}, {a + "/onnx/decoder.ONNX", b + "/onnx/decoder.ONNX"}}) {
 		t.Errorf("%v, %v", pairs, err)
 	}
@@ -35,14 +35,14 @@ func TestPairs(t *testing.T) {
 		t.Errorf("alone: %q", alone)
 	}
 	one, other := folder(t, "model.onnx"), folder(t, "model.rope.onnx")
-	if pairs, alone, err := Pairs(one, other); err != nil || alone != nil || !slices.Equal(pairs, []Pair{{one + "/model.onnx", other + "/model.rope.onnx"}}) {
+	if pairs, alone, _, err := Pairs(one, other); err != nil || alone != nil || !slices.Equal(pairs, []Pair{{one + "/model.onnx", other + "/model.rope.onnx"}}) {
 		t.Errorf("one model each: %v, %q, %v", pairs, alone, err)
 	}
 	for _, c := range []struct{ a, b, want string }{
 		{a, folder(t, "config.json"), "there is no .onnx file in"},
 		{a, other, "no model of"},
 	} {
-		if _, _, err := Pairs(c.a, c.b); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, _, err := Pairs(c.a, c.b); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestListOfALink(t *testing.T) {
 		}
 	}
 	link := filepath.Join(home, "link")
-	if got, err := List(link); err != nil || !slices.Equal(got, []string{filepath.Join(link, "onnx", "model.onnx")}) {
+	if got, _, err := List(link); err != nil || !slices.Equal(got, []string{filepath.Join(link, "onnx", "model.onnx")}) {
 		t.Errorf("%q, %v", got, err)
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
+	"github.com/rope-rewrite/rope-rewrite/lm"
 	"github.com/rope-rewrite/rope-rewrite/rewrite"
 )
 
@@ -75,13 +78,16 @@ func (work Work[T]) Run(ctx context.Context, c *Common, cmd *cobra.Command, args
 func (work Work[T]) Folders(ctx context.Context, c *Common, cmd *cobra.Command, folders []string, progress *Progress) error {
 	defer progress.Done()
 	all := &OfFolder[T]{Models: []T{}, Skipped: []Skipped{}, Alone: []string{}}
-	list, alone, err := pairs(folders)
+	list, alone, made, err := pairs(folders)
 	if err != nil {
 		return err
 	}
 	failed, worst := 0, 0
 	if all.Alone = append(all.Alone, alone...); len(alone) > 0 {
 		worst = work.Alone
+	}
+	for _, m := range made {
+		all.Skipped = append(all.Skipped, Skipped{m.Path, leftOut(m)})
 	}
 	for i, p := range list {
 		result, err := work.Do(ctx, p, func(what string) { progress.Say(fmt.Sprintf("%d of %d, %s: %s", i+1, len(list), p.B, what)) })
@@ -114,15 +120,35 @@ func (work Work[T]) Folders(ctx context.Context, c *Common, cmd *cobra.Command, 
 }
 
 // pairs are the models of one folder, or those of two that belong together.
-func pairs(folders []string) (list []modelfiles.Pair, alone []string, err error) {
+func pairs(folders []string) (list []modelfiles.Pair, alone []string, made []modelfiles.Made, err error) {
 	if len(folders) == 2 {
 		return modelfiles.Pairs(folders[0], folders[1])
 	}
-	paths, err := modelfiles.List(folders[0])
+	paths, made, err := modelfiles.List(folders[0])
 	for _, path := range paths {
 		list = append(list, modelfiles.Pair{B: path})
 	}
-	return list, nil, err
+	return list, nil, made, err
+}
+
+// leftOut is why a command leaves out a model of a folder.
+func leftOut(m modelfiles.Made) string {
+	return "it was made from " + filepath.Base(m.From) + " beside it; name the file to use it"
+}
+
+// SayLeftOut says which models of a folder are left out, if path is one with a model for lm.
+func SayLeftOut(stderr io.Writer, path string) error {
+	file, err := lm.File(path)
+	if err != nil || !IsFolder(path) {
+		return err
+	}
+	_, made, err := modelfiles.List(filepath.Dir(file))
+	for _, m := range made {
+		if m.Path != file {
+			fmt.Fprintln(stderr, Wrap(fmt.Sprintf("%s is left out: %s.", m.Path, leftOut(m)), "  "))
+		}
+	}
+	return err
 }
 
 // text prints each model's text, and what was skipped.

@@ -18,7 +18,10 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/internal/testsample"
 )
 
-var docs = filepath.Join("..", "..", "..", "docs")
+var (
+	root = filepath.Join("..", "..", "..")
+	docs = filepath.Join(root, "docs")
+)
 
 // block is one block of code, with what a comment before it says.
 type block struct {
@@ -69,63 +72,30 @@ type place struct {
 	skipped bool // the last program was not run
 }
 
-// page is one page with blocks, and what lies in the folder in which they run.
+// page is one page with blocks.
 type page struct {
-	name  string            // from docs/
-	files map[string]string // a file of the folder from one of testdata/
-	write [][]string        // the command's arguments for what the page takes as given
-	all   string            // why make test leaves the page to make test-all
+	name string // from docs/
+	all  string // why make test leaves the page to make test-all
 }
 
 var pages = []page{
-	{name: "start.md", files: map[string]string{
-		"llama": "models/llama__genai-fp32", "llama/tokenizer.json": "lm/tokenizer.json",
-	}},
-	{name: "using.md", files: map[string]string{
-		"llama": "models/llama__genai-fp32", "llama/tokenizer.json": "lm/tokenizer.json",
-		"model.onnx": "models/llama__optimum/model.onnx",
-	}, write: [][]string{
-		{"model.onnx", "-o", "model.rope.onnx"},
-		{"llama", "-o", "llama-long", "--scaling", "yarn:factor=4"},
-	}},
-	{name: "checking.md", files: map[string]string{
-		"model.onnx": "models/llama__optimum/model.onnx", "bloom.onnx": "models/bloom__dynamo18/model.onnx",
-		"tokenizer.json": "lm/tokenizer.json", "README.md": "../README.md",
-	}, write: [][]string{
-		{"model.onnx", "-o", "yarn.onnx", "--scaling", "yarn:factor=4,original_max_position_embeddings=64"},
-	}},
-	{name: "options.md", files: map[string]string{
-		"model.onnx": "models/llama__dynamo18/model.onnx", "config.json": "models/llama__dynamo18/config.json",
-		"half.onnx": "models/llama__dynamo18-fp16/model.onnx", "tokenizer.json": "lm/tokenizer.json", "README.md": "../README.md",
-		"testdata/models/llama__ts17/model.onnx": "models/llama__ts17/model.onnx", "build/README.md": "../README.md",
-	}, write: [][]string{
-		{"half.onnx", "-o", "half.rope.onnx"},
-	}, all: "other pages have blocks of the same kinds"},
-	{name: "audit.md", files: map[string]string{
-		"testdata/claims/llama__genai-yarn": "claims/llama__genai-yarn", "model.onnx": "models/llama__optimum/model.onnx",
-	}, write: [][]string{
-		{"model.onnx", "-o", "same.onnx"},
-		{"model.onnx", "-o", "yarn.onnx", "--scaling", "yarn:factor=4,original_max_position_embeddings=64"},
-	}},
+	{name: "start.md"},
+	{name: "using.md"},
+	{name: "checking.md"},
+	{name: "options.md", all: "other pages have blocks of the same kinds"},
+	{name: "audit.md"},
 	{name: "choosing.md"},
 	{name: "evidence.md"},
-	{name: "provenance.md", files: map[string]string{
-		"model.onnx": "models/llama__optimum/model.onnx",
-	}, write: [][]string{
-		{"model.onnx", "-o", "model.rope.onnx", "--scaling", "linear:factor=2"},
-	}},
-	{name: "lm.md", files: map[string]string{
-		"folder": "models/llama__optimum", "folder/tokenizer.json": "lm/tokenizer.json",
-	}},
+	{name: "provenance.md"},
+	{name: "lm.md"},
 	{name: "scaling.md"},
 	{name: "cuda.md"},
 	{name: "hosts.md"},
 	{name: "changing.md"},
-	{name: "../README.md", files: map[string]string{
-		"llama": "models/llama__optimum",
-	}},
+	{name: "../README.md"},
 }
 
+// Each page is typed from top to bottom in a clone: what a line needs, a line before it makes.
 func TestBlocks(t *testing.T) {
 	command := buildCommand(t)
 	for _, page := range pages {
@@ -133,22 +103,21 @@ func TestBlocks(t *testing.T) {
 			if page.all != "" {
 				testsample.All(t, page.all)
 			}
-			p := newPlace(t, command)
-			for to, from := range page.files {
-				if !strings.Contains(to, "/") {
-					p.copy(from, to)
-				}
-			}
-			for to, from := range page.files {
-				if strings.Contains(to, "/") {
-					p.copy(from, to)
-				}
-			}
-			for _, args := range page.write {
-				p.must("rope-rewrite", args...)
-			}
-			p.run(page.name)
+			newPlace(t, command).run(page.name)
 		})
+	}
+}
+
+// In a clone a shell finds the command that make built.
+func TestEnvironment(t *testing.T) {
+	cmd := exec.Command("sh", "-e", "-c", `eval "$(make -s env)"; echo "${PATH%%:*}"; dirname "$ROPE_OPS_LIBRARY"`)
+	cmd.Dir = root
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if folders := strings.Fields(string(out)); len(folders) != 2 || folders[0] != folders[1] {
+		t.Errorf("the first folder of the PATH is not the library's: %q", folders)
 	}
 }
 
@@ -179,19 +148,24 @@ func buildCommand(t *testing.T) string {
 	return bin
 }
 
-// newPlace has both libraries and the command in bin.
+// newPlace is like a clone in which the command was built: it has the repository's texts and models, a folder build, and
+// the command in bin.
 func newPlace(t *testing.T, bin string) *place {
 	runtime, library := testruntime.Paths(t)
 	folder := t.TempDir()
 	p := &place{t: t, folder: filepath.Join(folder, "work")}
-	if err := os.MkdirAll(p.folder, 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(p.folder, "build"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(library)
+	clone, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.write(customop.LibraryFile(), string(data))
+	for _, name := range []string{"README.md", "testdata"} {
+		if err := os.Symlink(filepath.Join(clone, name), filepath.Join(p.folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	p.env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), customop.RuntimeVariable+"="+runtime, customop.LibraryVariable+"="+library,
 		"LD_LIBRARY_PATH="+filepath.Dir(runtime), "HOME="+folder, "GOFLAGS=-mod=mod", "ORT_DISABLE_TELEMETRY=1")
 	for _, name := range []string{"GOPATH", "GOMODCACHE", "GOCACHE"} { // of the home that these had
@@ -200,26 +174,6 @@ func newPlace(t *testing.T, bin string) *place {
 		}
 	}
 	return p
-}
-
-func (p *place) copy(from, to string) {
-	p.t.Helper()
-	source := filepath.Join("..", "..", "..", "testdata", filepath.FromSlash(from))
-	info, err := os.Stat(source)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if info.IsDir() {
-		if err := os.CopyFS(filepath.Join(p.folder, to), os.DirFS(source)); err != nil {
-			p.t.Fatal(err)
-		}
-		return
-	}
-	data, err := os.ReadFile(source)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.write(to, string(data))
 }
 
 func (p *place) write(name, text string) {
@@ -266,13 +220,6 @@ type tee struct{ a, b *bytes.Buffer }
 func (t *tee) Write(b []byte) (int, error) {
 	t.a.Write(b)
 	return t.b.Write(b)
-}
-
-func (p *place) must(name string, args ...string) {
-	p.t.Helper()
-	if err := p.program(name, args...); err != nil {
-		p.t.Fatalf("%s %v: %v", name, args, err)
-	}
 }
 
 // run runs the blocks of a page.
@@ -435,22 +382,22 @@ func (p *place) goProgram(text string) error {
 		p.t.Log("a part of a program is not run")
 		return nil
 	}
-	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	clone, err := filepath.Abs(root)
 	if err != nil {
 		return err
 	}
 	p.write("service/main.go", text)
-	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	sums, err := os.ReadFile(filepath.Join(clone, "go.sum"))
 	if err != nil {
 		return err
 	}
-	needs, err := os.ReadFile(filepath.Join(root, "go.mod"))
+	needs, err := os.ReadFile(filepath.Join(clone, "go.mod"))
 	if err != nil {
 		return err
 	}
 	mod := regexp.MustCompile(`(?s)\ntool \(.*?\n\)`).ReplaceAllString(string(needs), "")
 	mod = strings.Replace(mod, "module github.com/rope-rewrite/rope-rewrite", "module service", 1)
-	mod += "\nrequire github.com/rope-rewrite/rope-rewrite v0.0.0\nreplace github.com/rope-rewrite/rope-rewrite => " + root + "\n"
+	mod += "\nrequire github.com/rope-rewrite/rope-rewrite v0.0.0\nreplace github.com/rope-rewrite/rope-rewrite => " + clone + "\n"
 	p.write("service/go.mod", mod)
 	p.write("service/go.sum", string(sums))
 	serves := strings.Contains(text, shownAddress)

@@ -14,7 +14,6 @@ var link = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"`)
 
 // Every link between pages leads to a file that is there and to a heading that it has.
 func TestLinks(t *testing.T) {
-	root := filepath.Join("..", "..", "..")
 	tried := 0
 	for _, page := range markdown(t, root) {
 		data, err := os.ReadFile(page)

@@ -50,7 +50,6 @@ var (
 
 // Each promise of SECURITY.md is shown by tests that exist, and none is listed that it does not make.
 func TestSecurityIsShown(t *testing.T) {
-	root := filepath.Join("..", "..", "..")
 	data, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
 	if err != nil {
 		t.Fatal(err)

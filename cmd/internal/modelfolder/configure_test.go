@@ -19,7 +19,7 @@ import (
 // audited audits the models of the folder that was written, and returns the gravest outcome.
 func audited(t *testing.T, folder string) (reports []*audit.Report, gravest audit.Outcome) {
 	t.Helper()
-	paths, err := modelfiles.List(folder)
+	paths, _, err := modelfiles.List(folder)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,8 @@ var ErrNoModel = errors.New("no model with rotary attention in the folder")
 type Folder struct {
 	// Files are those of the new folder, in the order of their paths.
 	Files []File
-	// Left are not in the new folder: hidden files, what is not a regular file, and links out of the folder.
+	// Left are not in the new folder: hidden files, what is not a regular file, links out of the folder, and models that
+	// were made from one beside them.
 	Left []string
 	// Warnings are about the folder; those of a model are in its report.
 	Warnings []string

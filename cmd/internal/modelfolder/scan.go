@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rope-rewrite/rope-rewrite/internal/links"
+	"github.com/rope-rewrite/rope-rewrite/internal/modelfiles"
 )
 
 // Names of files that are not only copied.
@@ -26,7 +28,8 @@ type source struct {
 }
 
 // scan lists the files below a folder, and what is left out: hidden files and folders, what is not a regular file, and
-// links to files out of the folder. Links to folders are not followed, but for the folder itself.
+// links to files out of the folder, and models that were made from one beside them. Links to folders are not followed,
+// but for the folder itself.
 func scan(folder links.Folder) (list []source, left []string, err error) {
 	top, err := filepath.EvalSymlinks(folder.Path)
 	if err != nil {
@@ -68,7 +71,28 @@ func scan(folder links.Folder) (list []source, left []string, err error) {
 		list = append(list, source{rel, info})
 		return errors.Join(err, file.Close())
 	})
-	return list, left, err
+	if err != nil {
+		return nil, nil, err
+	}
+	list, made := apart(folder, list)
+	return list, append(left, made...), nil
+}
+
+// apart takes the models that were made from one beside them out of a folder's files.
+func apart(folder links.Folder, list []source) (originals []source, left []string) {
+	var names []string
+	for _, s := range list {
+		if s.isModel() {
+			names = append(names, filepath.FromSlash(s.path))
+		}
+	}
+	_, made := modelfiles.Apart(folder, names)
+	for _, m := range made {
+		name := filepath.ToSlash(m.Path)
+		list = slices.DeleteFunc(list, func(s source) bool { return s.path == name })
+		left = append(left, name+" (made from "+path.Base(filepath.ToSlash(m.From))+")")
+	}
+	return list, left
 }
 
 func (s source) isModel() bool { return strings.EqualFold(path.Ext(s.path), modelExtension) }
