@@ -7,6 +7,11 @@ import (
 	"github.com/rope-rewrite/rope-rewrite/cmd/internal/demo"
 )
 
+// writtenDemo is where the model is, as --json prints it.
+type writtenDemo struct {
+	Path string `json:"path"`
+}
+
 func newDemo(c *cli.Common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo DIR",
@@ -28,9 +33,9 @@ the other commands works on it.
 			if err := demo.Write(args[0]); err != nil {
 				return err
 			}
-			return c.Show(cmd, placed{args[0]}, func(w *cli.Writer) { w.Line("Wrote %s.", args[0]) })
+			return c.Show(cmd, writtenDemo{args[0]}, func(w *cli.Writer) { w.Line("Wrote %s.", args[0]) })
 		},
 	}
-	c.Prints(cmd, placed{})
+	c.Prints(cmd, writtenDemo{})
 	return cmd
 }
