@@ -60,7 +60,8 @@ func TestExportsAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 	unturned := regexp.MustCompile(`/(bloom|mpt|falcon_rw|t5(_encoder|_decoder)?)__`) // ALiBi and T5's buckets
-	paths = slices.DeleteFunc(paths, unturned.MatchString)
+	fixed := regexp.MustCompile(`__transformers-static/`)                             // whose cache is not understood
+	paths = slices.DeleteFunc(paths, func(p string) bool { return unturned.MatchString(p) || fixed.MatchString(p) })
 	if len(paths) < 25 {
 		t.Errorf("only %d exports have a configuration", len(paths))
 	}
@@ -68,7 +69,11 @@ func TestExportsAgree(t *testing.T) {
 		folder := filepath.Dir(path)
 		t.Run(filepath.Base(folder), func(t *testing.T) {
 			t.Parallel()
-			r := run(t, filepath.Join(folder, "model.onnx"))
+			model := filepath.Join(folder, "model.onnx")
+			if _, err := os.Stat(model); err != nil {
+				model = filepath.Join(folder, "decode.onnx") // of an export with several graphs
+			}
+			r := run(t, model)
 			if got := verdicts(r, audit.Differs); len(got) > 0 {
 				t.Errorf("differs: %q", got)
 			}

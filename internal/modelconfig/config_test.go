@@ -118,6 +118,7 @@ func TestRotation(t *testing.T) {
 		"phi-3":             {`{"rope_theta": 500, "original_max_position_embeddings": 4096, "rope_scaling": {"type": "su", "short_factor": [1], "long_factor": [2]}}`, 0, "500 longrope:short_factor=[1],long_factor=[2],original_max_position_embeddings=4096 from rope_scaling"},
 		"smollm3":           {`{"rope_theta": 500, "no_rope_layers": [1, 0]}`, 1, "500 none from , no rotation by no_rope_layers"},
 		"unknown":           {`{"rope_theta": 500, "rope_scaling": {"type": "spiral"}}`, 0, `500 none from rope_scaling, unread`},
+		"qwen2.5-vl":        {`{"rope_parameters": {"rope_theta": 500, "rope_type": "default", "mrope_section": [2, 3, 3]}}`, 0, `500 none from rope_parameters`},
 		"qwen2-vl":          {`{"rope_theta": 500, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}`, 0, `500 none from rope_scaling`},
 		"nomic":             {`{"rotary_emb_base": 500, "rotary_scaling_factor": 2, "max_trained_positions": 2048}`, 0, "500 dynamic:factor=2,original_max_position_embeddings=2048 from rotary_scaling_factor"},
 		"nomic without":     {`{"rotary_emb_base": 500, "rotary_scaling_factor": null}`, 0, "500 none from "},

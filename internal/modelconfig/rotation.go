@@ -131,15 +131,16 @@ func (c Config) parameters(kind string) (data json.RawMessage, key string) {
 // completed adds to a dictionary what older configurations have beside it.
 func (c Config) completed(name string, entries keys) json.RawMessage {
 	kind := entries.text("rope_type") + entries.text("type")
-	if kind == "mrope" { // several positions for each token, which is no scaling
-		entries = maps.Clone(entries)
-		maps.DeleteFunc(entries, func(key string, _ json.RawMessage) bool { return key == "type" || strings.HasPrefix(key, "mrope_") })
+	// Several positions for each token are no scaling: mrope_section stands beside any type, or is one of its own.
+	entries = maps.Clone(entries)
+	maps.DeleteFunc(entries, func(key string, _ json.RawMessage) bool { return strings.HasPrefix(key, "mrope_") })
+	if kind == "mrope" {
+		delete(entries, "type")
 		entries["rope_type"] = json.RawMessage(`"default"`)
 	}
 	switch trained := c.trained(kind); {
 	case trained == nil:
 	case kind == "dynamic" || entries[original] == nil:
-		entries = maps.Clone(entries)
 		entries[original] = trained
 	}
 	data, err := json.Marshal(entries)
