@@ -6,6 +6,7 @@
 package main
 
 import (
+	"bytes"
 	"debug/elf"
 	"debug/macho"
 	"debug/pe"
@@ -59,6 +60,9 @@ func main() {
 			if err == nil {
 				err = s.check(p.machine, name == p.library)
 			}
+			if err == nil {
+				err = portable(path, os.Args[1])
+			}
 			if err == nil && name == p.library {
 				_, err = customop.InspectLibrary(path) // what the command says of it
 			}
@@ -108,6 +112,23 @@ func (s *seen) check(machine string, library bool) error {
 	slices.Sort(s.shows)
 	if !slices.Equal(s.shows, own) {
 		return fmt.Errorf("it shows %v, not %v", s.shows, own)
+	}
+	return nil
+}
+
+// portable refuses a file that names the folder it was built in: its bytes would differ elsewhere.
+func portable(path, built string) error {
+	built, err := filepath.Abs(built)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if at := bytes.Index(data, []byte(built)); at >= 0 {
+		name, _, _ := bytes.Cut(data[at:], []byte{0})
+		return fmt.Errorf("it names the folder that it was built in: %s", name)
 	}
 	return nil
 }
