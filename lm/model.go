@@ -1,7 +1,6 @@
 package lm
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -295,9 +294,15 @@ func namedFile(folder string) (string, error) {
 	if err := readJSON(filepath.Join(folder, "export.json"), &exported); err != nil {
 		return "", err
 	}
-	name := cmp.Or(genai.Model.Decoder.Filename, exported.Components["decode"].File)
-	if name != "" && !filepath.IsLocal(name) {
-		return "", fmt.Errorf("the folder %s says that its decoder is %q, which is outside its folder", folder, short.Name(name))
+	for _, said := range []struct{ by, name string }{
+		{"genai_config.json", genai.Model.Decoder.Filename}, {"export.json", exported.Components["decode"].File},
+	} {
+		if said.name != "" && !filepath.IsLocal(said.name) {
+			return "", fmt.Errorf("%s names the decoder %q, which is outside its folder", filepath.Join(folder, said.by), short.Name(said.name))
+		}
+		if said.name != "" {
+			return said.name, nil
+		}
 	}
-	return name, nil
+	return "", nil
 }

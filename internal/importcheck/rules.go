@@ -27,7 +27,7 @@ var Rules = []Rule{
 	{"cmd/internal/evaluation", "which method helps: tasks, samples, reports", []string{"cmd/internal/figure", "rewrite", "lm", "rope", "onnx", "provenance", "internal/configfile", "internal/suggest"}, []string{"go.yaml.in/yaml", "gonum.org/v1/gonum/mathext"}},
 	{"cmd/internal/schema", "the JSON Schema of what commands print", nil, nil},
 	{"cmd/internal/recommend", "which method a model needs for a context, measured", []string{"cmd/internal/evaluation"}, nil},
-	{"cmd/internal/demo", "a small model to try the command on", nil, nil},
+	{"cmd/internal/demo", "a small model to try the command on", []string{"internal/disk"}, nil},
 	{"cmd/internal/modelfolder", "a model folder, rewritten as a whole", []string{"audit", "rewrite", "provenance", "onnx", "customop", "rope", "internal"}, nil},
 	{"cmd/internal/recipe", "a rewrite written down as a file", []string{"provenance", "rope", "internal/ranges", "internal/suggest"}, []string{"go.yaml.in/yaml"}},
 	{"cmd/internal/docblocks", "the test that runs the blocks of the documentation", nil, nil},

@@ -4,9 +4,10 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/rope-rewrite/rope-rewrite/internal/disk"
 )
 
 //go:embed llama
@@ -19,25 +20,14 @@ func Write(folder string) error {
 	}
 	stage, err := os.MkdirTemp(filepath.Dir(filepath.Clean(folder)), ".rope-rewrite-demo-*")
 	if err != nil {
-		return fmt.Errorf("%s cannot be written: %w", folder, cause(err))
+		return fmt.Errorf("%s cannot be written: %w", folder, disk.Cause(err))
 	}
 	err = os.CopyFS(stage, files)
 	if err == nil {
 		err = os.Rename(filepath.Join(stage, "llama"), folder) // fails where something is by now
 	}
 	if err != nil {
-		err = fmt.Errorf("%s cannot be written: %w", folder, cause(err))
+		err = fmt.Errorf("%s cannot be written: %w", folder, disk.Cause(err))
 	}
 	return errors.Join(err, os.RemoveAll(stage))
-}
-
-// cause is why the system did not do something, without the hidden name.
-func cause(err error) error {
-	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		return of.Err
-	}
-	if of := (*os.LinkError)(nil); errors.As(err, &of) {
-		return of.Err
-	}
-	return err
 }

@@ -53,24 +53,13 @@ func takePlace(input, output string) (*place, error) {
 		return nil, fmt.Errorf("%s: %w; wait for it, or give another name with -o", output, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("nothing can be written in %s: %w; give another name with -o", filepath.Dir(p.path), cause(err))
+		return nil, fmt.Errorf("nothing can be written in %s: %w; give another name with -o", filepath.Dir(p.path), disk.Cause(err))
 	}
 	if err := p.clearUp(); err != nil {
 		p.release()
 		return nil, err
 	}
 	return p, nil
-}
-
-// cause is why the system did not do something, without the name of the hidden file that it was to do it with.
-func cause(err error) error {
-	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		return of.Err
-	}
-	if of := (*os.LinkError)(nil); errors.As(err, &of) {
-		return of.Err
-	}
-	return err
 }
 
 // beside is a name beside the place that only this package uses.
@@ -91,7 +80,7 @@ func (p *place) clearUp() error {
 		err = os.RemoveAll(p.aside())
 	}
 	if err = errors.Join(err, os.RemoveAll(p.stage())); err != nil {
-		return fmt.Errorf("what an earlier run left beside %s cannot be moved away: %w", p.given, cause(err))
+		return fmt.Errorf("what an earlier run left beside %s cannot be moved away: %w", p.given, disk.Cause(err))
 	}
 	return nil
 }
@@ -185,7 +174,7 @@ func (p *place) move() (back func() error, err error) {
 // restore moves back the folder that was there.
 func (p *place) restore() error {
 	if err := os.Rename(p.aside(), p.path); err != nil {
-		return fmt.Errorf("%v; what was there has the name %s now, and the next run moves it back", cause(err), p.aside())
+		return fmt.Errorf("%v; what was there has the name %s now, and the next run moves it back", disk.Cause(err), p.aside())
 	}
 	return nil
 }
@@ -193,7 +182,7 @@ func (p *place) restore() error {
 // removeOld removes the folder that was replaced, under whichever name it is.
 func (p *place) removeOld() error {
 	if err := errors.Join(os.RemoveAll(p.aside()), os.RemoveAll(p.stage())); err != nil {
-		return fmt.Errorf("%s is written, and the folder that it replaced could not be removed: %w; the next run removes it from %s", p.given, cause(err), filepath.Dir(p.path))
+		return fmt.Errorf("%s is written, and the folder that it replaced could not be removed: %w; the next run removes it from %s", p.given, disk.Cause(err), filepath.Dir(p.path))
 	}
 	return nil
 }

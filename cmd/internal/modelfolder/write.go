@@ -105,7 +105,7 @@ func unchanged(name string, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("the disk has no space for %s, and nothing was changed (%w); make space, or give another name with -o", name, syscall.ENOSPC)
 	}
-	return fmt.Errorf("%s could not be written, and nothing was changed: %w", name, cause(err))
+	return fmt.Errorf("%s could not be written, and nothing was changed: %w", name, disk.Cause(err))
 }
 
 // writing is a new folder that grows.
